@@ -1,0 +1,378 @@
+//! The typed way into the storage.
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    time::Duration,
+};
+
+use serde::Serialize;
+
+use crate::{
+    Error, Pool, Result,
+    model::{Due, EnqueueOutcome, JobId, JobType, Limits, NewJob, Timestamp},
+};
+
+/// A struct with `#[job]`: what it declared, and the calls that put it in the database.
+/// Implemented by the attribute, not by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a job",
+    label = "this type has no `#[job]` attribute",
+    note = "put `#[job]` above the struct, and above its derives"
+)]
+pub trait Enqueue: Serialize + Sized + Send + 'static {
+    /// What `#[job(...)]` declared.
+    const JOB_TYPE: JobType;
+
+    /// Puts this job in the database. Set options on the returned builder, then `.await` it.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use chokaq::prelude::*;
+    /// # #[job(enqueue_only)] struct SendReceipt { order_id: u64 }
+    /// # async fn f(pool: &chokaq::Pool) -> chokaq::Result<()> {
+    /// let enqueued = SendReceipt { order_id: 7 }
+    ///     .enqueue(pool)
+    ///     .delay(Duration::from_secs(60))
+    ///     .idempotency_key("order-7")
+    ///     .await?;
+    /// println!("{} (a duplicate: {})", enqueued.id, enqueued.duplicate);
+    /// # Ok(()) }
+    /// ```
+    fn enqueue(self, pool: &Pool) -> EnqueueOne {
+        EnqueueOne { pool: pool.clone(), job: draft(pool, &self) }
+    }
+
+    /// Puts many jobs in the database, in transactions of up to 1,000 jobs or 4 MB, with bounded memory.
+    ///
+    /// If it fails half-way, [`Error::committed`] says how many jobs, in the iterator's order, are in the database.
+    fn enqueue_all<I>(pool: &Pool, jobs: I) -> EnqueueAll<Self, I::IntoIter>
+    where
+        I: IntoIterator<Item = Self>,
+    {
+        EnqueueAll {
+            pool: pool.clone(),
+            jobs: jobs.into_iter(),
+            options: Options::default(),
+            key_of: None,
+            on_progress: None,
+        }
+    }
+}
+
+/// What an enqueue did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Enqueued {
+    /// The job: the new one, or the active one that holds the idempotency key.
+    pub id: JobId,
+    /// Whether an active job of this type already held the idempotency key, so that nothing was added.
+    pub duplicate: bool,
+}
+
+/// What [`Enqueue::enqueue_all`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct EnqueuedAll {
+    /// Jobs added.
+    pub added: u64,
+    /// Jobs whose idempotency key an active job already held.
+    pub duplicates: u64,
+}
+
+fn draft<T: Enqueue>(pool: &Pool, job: &T) -> Result<NewJob> {
+    let job_type = T::JOB_TYPE;
+    let payload = serde_json::to_string(job).map_err(|e| {
+        Error::invalid(format!("a {} cannot be written as JSON: {e}", job_type.rust_name))
+    })?;
+    pool.limits().check_payload(job_type.key, &payload)?;
+    Ok(new_job(pool, &job_type, payload))
+}
+
+/// A job of a type with the type's defaults, and the pool's where the type has none.
+fn new_job(pool: &Pool, job_type: &JobType, payload: String) -> NewJob {
+    let defaults = pool.policy_defaults();
+    NewJob {
+        id: JobId::new(),
+        queue: job_type.queue.to_owned(),
+        job_type: job_type.key.to_owned(),
+        payload,
+        tags: None,
+        idempotency_key: None,
+        created_by: None,
+        priority: job_type.priority,
+        due: Due::Now,
+        retries: job_type.policy.retries.unwrap_or(defaults.retries),
+        timeout: job_type.policy.timeout.unwrap_or(defaults.timeout),
+        max_age: job_type.policy.max_age.unwrap_or(defaults.max_age),
+        on_crash: job_type.policy.on_crash,
+    }
+}
+
+/// One job on its way into the database: set options, then `.await`.
+#[must_use = "a job is enqueued only when this is awaited"]
+#[derive(Debug)]
+pub struct EnqueueOne {
+    pool: Pool,
+    job: Result<NewJob>,
+}
+
+impl EnqueueOne {
+    /// Another queue than the type's.
+    pub fn queue(self, queue: impl Into<String>) -> Self {
+        self.with(|job| {
+            job.queue = queue.into();
+            Limits::check_name("queue", &job.queue)
+        })
+    }
+
+    /// Another priority than the type's; higher is fetched first within a queue.
+    pub fn priority(self, priority: i32) -> Self {
+        self.with(|job| {
+            job.priority = priority;
+            Ok(())
+        })
+    }
+
+    /// Due this long after the database's now; at most 100 years.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with(|job| {
+            job.due = Due::After(delay);
+            check_delay(delay)
+        })
+    }
+
+    /// Due at this time; a time in the past means now.
+    pub fn at(self, time: impl Into<Timestamp>) -> Self {
+        self.with(|job| {
+            job.due = Due::At(time.into());
+            Ok(())
+        })
+    }
+
+    /// While an active job of this type holds the same key, nothing is added and the first job's id is returned.
+    pub fn idempotency_key(self, key: impl Into<String>) -> Self {
+        self.with(|job| {
+            let key = key.into();
+            Limits::check_name("idempotency key", &key)?;
+            job.idempotency_key = Some(key);
+            Ok(())
+        })
+    }
+
+    /// Tags, for people who search; at most 1,000 characters together.
+    pub fn tags<S: Into<String>>(self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.with(|job| {
+            job.tags = Limits::check_tags(&tags.into_iter().map(Into::into).collect::<Vec<_>>())?;
+            Ok(())
+        })
+    }
+
+    /// Who or what asked for the job.
+    pub fn created_by(self, who: impl Into<String>) -> Self {
+        self.with(|job| {
+            let who = who.into();
+            Limits::check_name("creator", &who)?;
+            job.created_by = Some(who);
+            Ok(())
+        })
+    }
+
+    /// The first refusal stays: it is what awaiting returns.
+    fn with(mut self, change: impl FnOnce(&mut NewJob) -> Result<()>) -> Self {
+        if let Ok(job) = &mut self.job
+            && let Err(refusal) = change(job)
+        {
+            self.job = Err(refusal);
+        }
+        self
+    }
+}
+
+fn check_delay(delay: Duration) -> Result<()> {
+    if delay > Limits::MAX_DURATION {
+        return Err(Error::invalid(format!(
+            "the delay of {} s is longer than 100 years",
+            delay.as_secs()
+        )));
+    }
+    Ok(())
+}
+
+impl IntoFuture for EnqueueOne {
+    type Output = Result<Enqueued>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let job = self.job?;
+            let id = job.id;
+            let outcomes = self.pool.insert(vec![job]).await?;
+            Ok(match outcomes.first() {
+                Some(EnqueueOutcome::Duplicate { of }) => Enqueued { id: *of, duplicate: true },
+                _ => Enqueued { id, duplicate: false },
+            })
+        })
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Options {
+    queue: Option<String>,
+    priority: Option<i32>,
+    due: Due,
+    tags: Vec<String>,
+    created_by: Option<String>,
+}
+
+type KeyOf<T> = Box<dyn Fn(&T) -> String + Send>;
+type OnProgress = Box<dyn FnMut(&EnqueuedAll) + Send>;
+
+/// Many jobs on their way into the database: set options, then `.await`.
+#[must_use = "jobs are enqueued only when this is awaited"]
+pub struct EnqueueAll<T, I> {
+    pool: Pool,
+    jobs: I,
+    options: Options,
+    key_of: Option<KeyOf<T>>,
+    on_progress: Option<OnProgress>,
+}
+
+impl<T, I> fmt::Debug for EnqueueAll<T, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnqueueAll").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<T, I> EnqueueAll<T, I> {
+    /// Jobs in one transaction.
+    const CHUNK_JOBS: usize = 1_000;
+    /// Bytes of payload in one transaction.
+    const CHUNK_BYTES: usize = 4_000_000;
+
+    /// Another queue than the type's.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.options.queue = Some(queue.into());
+        self
+    }
+
+    /// Another priority than the type's; higher is fetched first within a queue.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.options.priority = Some(priority);
+        self
+    }
+
+    /// Due this long after the database's now; at most 100 years.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.options.due = Due::After(delay);
+        self
+    }
+
+    /// Due at this time; a time in the past means now.
+    pub fn at(mut self, time: impl Into<Timestamp>) -> Self {
+        self.options.due = Due::At(time.into());
+        self
+    }
+
+    /// Each job's idempotency key, made from the job.
+    pub fn idempotency_key_by(mut self, key_of: impl Fn(&T) -> String + Send + 'static) -> Self {
+        self.key_of = Some(Box::new(key_of));
+        self
+    }
+
+    /// Tags of every job.
+    pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.options.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Who or what asked for the jobs.
+    pub fn created_by(mut self, who: impl Into<String>) -> Self {
+        self.options.created_by = Some(who.into());
+        self
+    }
+
+    /// Called after each commit with the totals so far.
+    pub fn on_progress(mut self, report: impl FnMut(&EnqueuedAll) + Send + 'static) -> Self {
+        self.on_progress = Some(Box::new(report));
+        self
+    }
+}
+
+impl<T: Enqueue, I: Iterator<Item = T>> EnqueueAll<T, I> {
+    async fn run(mut self) -> Result<EnqueuedAll> {
+        let mut total = EnqueuedAll::default();
+        let mut committed = 0;
+        loop {
+            let chunk = match self.next_chunk() {
+                Ok(chunk) if chunk.is_empty() => return Ok(total),
+                Ok(chunk) => chunk,
+                Err(refusal) => return Err(Error::partly_enqueued(committed, refusal)),
+            };
+            let jobs = chunk.len() as u64;
+            let outcomes =
+                self.pool.insert(chunk).await.map_err(|e| Error::partly_enqueued(committed, e))?;
+            committed += jobs;
+            let duplicates =
+                outcomes.iter().filter(|o| matches!(o, EnqueueOutcome::Duplicate { .. })).count();
+            total.duplicates += duplicates as u64;
+            total.added += jobs - duplicates as u64;
+            if let Some(report) = &mut self.on_progress {
+                report(&total);
+            }
+        }
+    }
+
+    fn next_chunk(&mut self) -> Result<Vec<NewJob>> {
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        while chunk.len() < Self::CHUNK_JOBS && bytes < Self::CHUNK_BYTES {
+            let Some(job) = self.jobs.next() else { break };
+            let mut new = EnqueueOne { pool: self.pool.clone(), job: draft(&self.pool, &job) };
+            if let Some(key_of) = &self.key_of {
+                new = new.idempotency_key(key_of(&job));
+            }
+            let new = self.options.apply(new).job?;
+            bytes += new.payload.len();
+            chunk.push(new);
+        }
+        Ok(chunk)
+    }
+}
+
+impl Options {
+    fn apply(&self, mut new: EnqueueOne) -> EnqueueOne {
+        if let Some(queue) = &self.queue {
+            new = new.queue(queue);
+        }
+        if let Some(priority) = self.priority {
+            new = new.priority(priority);
+        }
+        new = match self.due {
+            Due::Now => new,
+            Due::After(delay) => new.delay(delay),
+            Due::At(time) => new.at(time),
+        };
+        if !self.tags.is_empty() {
+            new = new.tags(&self.tags);
+        }
+        if let Some(who) = &self.created_by {
+            new = new.created_by(who);
+        }
+        new
+    }
+}
+
+impl<T, I> IntoFuture for EnqueueAll<T, I>
+where
+    T: Enqueue,
+    I: Iterator<Item = T> + Send + 'static,
+{
+    type Output = Result<EnqueuedAll>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}

@@ -1,0 +1,40 @@
+//! Background jobs for Rust on SQL Server, with an embedded SQLite default.
+
+extern crate self as chokaq;
+
+mod enqueue;
+mod error;
+mod job;
+#[doc(hidden)]
+pub mod model;
+mod pool;
+mod registry;
+#[doc(hidden)]
+pub mod storage;
+
+pub use chokaq_macros::job;
+pub use enqueue::{Enqueue, EnqueueAll, EnqueueOne, Enqueued, EnqueuedAll};
+pub use error::{Error, Result};
+pub use job::{CancelCause, Job, JobCall, JobContext, JobError, JobOutput};
+pub use model::{Backoff, FailureReason, JobId, OnCrash, Timestamp};
+pub use pool::Pool;
+pub use serde;
+
+/// What `#[job]` expands to; not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use inventory;
+    pub use serde;
+
+    pub use crate::{
+        enqueue::Enqueue,
+        model::{Backoff, JobPolicy, JobType, OnCrash},
+        registry::Registration,
+    };
+    pub use std::time::Duration;
+}
+
+/// What a file with jobs needs: `use chokaq::prelude::*;`.
+pub mod prelude {
+    pub use crate::{Enqueue, Job, JobContext, JobError, job};
+}
