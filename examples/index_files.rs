@@ -136,7 +136,8 @@ fn jobs(root: Option<PathBuf>, problems: Sender<String>) -> impl Iterator<Item =
     let walk = WalkDir::new(root).into_iter();
     walk.filter_entry(|entry| !skipped.iter().any(|name| entry.file_name() == *name)).filter_map(
         move |entry| {
-            let path = entry.map_err(|e| e.to_string()).and_then(|entry| path_of(&entry)).transpose()?;
+            let path =
+                entry.map_err(|e| e.to_string()).and_then(|entry| path_of(&entry)).transpose()?;
             path.map_err(|problem| problems.send(problem)).ok().map(|path| IndexFile { path })
         },
     )

@@ -106,7 +106,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (reason, count) in reasons {
         println!("  {reason:<20} {count}");
     }
-    println!("p50 from due to start {:?}, p99 {:?}", waits[waits.len() / 2], waits[waits.len() * 99 / 100]);
+    println!(
+        "p50 from due to start {:?}, p99 {:?}",
+        waits[waits.len() / 2],
+        waits[waits.len() * 99 / 100]
+    );
     Ok(())
 }
 
