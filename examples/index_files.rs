@@ -64,7 +64,7 @@ fn read(path: String, ctx: &JobContext) -> Result<IndexedFile, JobError> {
             return Err("cancelled".into());
         }
         size += piece.len() as u64;
-        lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        lines += piece.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
         hash.update(piece);
     }
     Ok(IndexedFile { path, size, lines, sha256: hex(&hash.finalize()) })
