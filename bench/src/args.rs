@@ -72,10 +72,6 @@ impl Args {
         self.option("sync").unwrap_or("full")
     }
 
-    pub(crate) fn database(&self) -> &str {
-        &self.database
-    }
-
     pub(crate) fn url(&self) -> String {
         format!("sqlite:{}?synchronous={}", self.database, self.synchronous())
     }

@@ -1,5 +1,7 @@
 //! Measures chokaq; prints one line of JSON a measurement. `--help` tells the modes.
 
+#![expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+
 mod args;
 mod scale;
 
