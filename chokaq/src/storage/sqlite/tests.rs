@@ -48,6 +48,7 @@ pub(super) fn request(take: usize) -> FetchRequest {
         take_limited: take,
         max_bytes: 4_000_000,
         passed_over: HashMap::new(),
+        with_control: false,
     }
 }
 
