@@ -4,6 +4,7 @@
 
 mod cancelling;
 mod controls;
+mod crashes;
 mod enqueueing;
 mod failing;
 mod leases;

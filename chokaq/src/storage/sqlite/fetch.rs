@@ -21,17 +21,32 @@ pub(super) fn fetch_next_batch(tx: &Tx<'_>, request: FetchRequest) -> Outcome<Fe
         let jobs = find_claimed(tx, &request.worker, request.lease)?;
         if !jobs.is_empty() {
             let passed_over = request.passed_over;
-            return Ok(FetchReply { jobs, next_due: next_delayed(tx)?, passed_over, control: None });
+            return Ok(FetchReply {
+                jobs,
+                next_due: next_delayed(tx)?,
+                passed_over,
+                control: None,
+            });
         }
     }
     promote_due(tx)?;
     if request.take == 0 {
         let passed_over = request.passed_over;
-        return Ok(FetchReply { jobs: Vec::new(), next_due: next_delayed(tx)?, passed_over, control: None });
+        return Ok(FetchReply {
+            jobs: Vec::new(),
+            next_due: next_delayed(tx)?,
+            passed_over,
+            control: None,
+        });
     }
     let chosen = choose(tx, &request)?;
     let jobs = claim(tx, &request, &chosen.seqs)?;
-    Ok(FetchReply { jobs, next_due: next_delayed(tx)?, passed_over: chosen.passed_over, control: None })
+    Ok(FetchReply {
+        jobs,
+        next_due: next_delayed(tx)?,
+        passed_over: chosen.passed_over,
+        control: None,
+    })
 }
 
 /// The first claimable row of each of the queues (all where `None`), with the room that MaxWorkers leaves.
