@@ -126,16 +126,17 @@ async fn a_worker_that_is_killed_fifty_times_loses_no_job_and_repeats_no_finishe
 /// Every job is in exactly one of the three tables, and there are as many as were enqueued.
 fn one_table_each(folder: &Path, jobs: usize) {
     let db = rusqlite::Connection::open(folder.join("jobs.db")).unwrap();
-    let (rows, ids): (usize, usize) = db
+    let counts: (i64, i64) = db
         .query_row(
             "SELECT count(*), count(DISTINCT Id) FROM (
                 SELECT Id FROM JobsHot UNION ALL SELECT Id FROM JobsArchive UNION ALL SELECT Id FROM JobsDLQ
             )",
             [],
-            |row| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as usize)),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .unwrap();
-    assert_eq!((rows, ids), (jobs, jobs));
+    let jobs = i64::try_from(jobs).unwrap();
+    assert_eq!(counts, (jobs, jobs));
 }
 
 #[tokio::test]

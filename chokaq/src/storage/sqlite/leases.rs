@@ -114,7 +114,7 @@ pub(super) struct Holder<'a> {
 }
 
 pub(super) fn holder(lease: &Lease) -> Holder<'_> {
-    Holder { worker: &lease.worker, lease: lease.lease }
+    Holder { worker: &lease.worker, lease: lease.fence }
 }
 
 fn job_of(row: &rusqlite::Row<'_>) -> Outcome<JobId> {

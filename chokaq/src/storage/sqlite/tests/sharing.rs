@@ -71,7 +71,7 @@ async fn a_lost_reply_of_a_fetch_is_answered_again_with_the_same_rows() {
     request.is_repeat = true;
     let again = storage.fetch_next_batch(request.clone()).await.unwrap();
     assert_eq!(again.jobs.len(), 2);
-    assert!(again.jobs.iter().all(|job| job.lease.lease == request.lease));
+    assert!(again.jobs.iter().all(|job| job.lease.fence == request.lease));
     assert_eq!(fetch(&storage, 9).await.jobs.len(), 1);
 }
 
