@@ -3,6 +3,7 @@
 use std::{future::Future, path::PathBuf, sync::Mutex, sync::mpsc, task::Poll};
 
 use super::*;
+use crate::storage::sqlite::failure::Fault;
 
 const FOREVER: Duration = Duration::from_hours(1);
 
