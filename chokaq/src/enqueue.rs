@@ -119,6 +119,24 @@ pub struct EnqueueOne {
 }
 
 impl EnqueueOne {
+    /// A job by its key, of a type that is known here or not.
+    pub(crate) fn raw(pool: &Pool, key: &str, known: Option<JobType>, json: String) -> Self {
+        let check = || {
+            Limits::check_name("type key", key)?;
+            serde_json::from_str::<serde::de::IgnoredAny>(&json).map_err(|e| {
+                Error::invalid(format!("the payload of a {key:?} job is not JSON: {e}"))
+            })?;
+            pool.limits().check_payload(key, &json)
+        };
+        let job = check().map(|()| {
+            let job_type = known.unwrap_or(JobType::new("", "", ""));
+            let mut job = new_job(pool, &job_type, json);
+            key.clone_into(&mut job.job_type);
+            job
+        });
+        Self { pool: pool.clone(), job }
+    }
+
     /// Another queue than the type's.
     pub fn queue(self, queue: impl Into<String>) -> Self {
         self.with(|job| {

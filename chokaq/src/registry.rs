@@ -5,8 +5,8 @@ use std::{collections::HashMap, future::Future, pin::Pin};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Error, Result,
-    enqueue::Enqueue,
+    Error, Pool, Result,
+    enqueue::{Enqueue, EnqueueOne},
     job::{Job, JobCall, JobError, JobOutput},
     model::JobType,
 };
@@ -122,4 +122,20 @@ impl Registry {
 /// Registering a type twice is not a clash with itself.
 fn same_type(a: &Registration, b: &Registration) -> bool {
     a.job_type.rust_name == b.job_type.rust_name && a.job_type.location == b.job_type.location
+}
+
+impl Pool {
+    /// Enqueues a job by its type's key and JSON text: for callers that do not have the struct. A type that this
+    /// program knows lends its queue, priority and policy; any other gets the defaults.
+    ///
+    /// ```no_run
+    /// # async fn f(pool: &chokaq::Pool) -> chokaq::Result<()> {
+    /// pool.enqueue_raw("send_receipt", r#"{"order_id":7,"to":"ada@example.com"}"#).queue("mail").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn enqueue_raw(&self, key: &str, json: impl Into<String>) -> EnqueueOne {
+        let known =
+            Registry::all().into_iter().find(|known| known.job_type.keys().any(|k| k == key));
+        EnqueueOne::raw(self, key, known.map(|known| known.job_type), json.into())
+    }
 }

@@ -134,6 +134,8 @@ pub struct FetchRequest {
     /// Queues that had work and got no share of this worker's earlier batches, with how many batches in a row:
     /// they come first, so that a flood elsewhere cannot starve them. Taken from the last reply.
     pub passed_over: HashMap<String, u32>,
+    /// Whether to answer [`FetchReply::control`] too: a round trip saved when a control read is due anyway.
+    pub with_control: bool,
 }
 
 /// What a fetch brings.
@@ -145,6 +147,8 @@ pub struct FetchReply {
     pub next_due: Option<Duration>,
     /// Queues that had work and got no share.
     pub passed_over: HashMap<String, u32>,
+    /// What operators have set or asked, where the request wanted it.
+    pub control: Option<Control>,
 }
 
 /// What operators have set or asked that concerns one worker.
@@ -369,4 +373,21 @@ pub struct JobDetail {
     pub output_note: Option<String>,
     /// The errors of its newest attempts, oldest first.
     pub errors: Vec<AttemptRecord>,
+}
+
+impl JobDetail {
+    /// The output as the type that the handler returned; `None` while there is none (`()` leaves none).
+    ///
+    /// # Errors
+    /// The output is not such a value.
+    pub fn output<T: serde::de::DeserializeOwned>(&self) -> crate::Result<Option<T>> {
+        let Some(json) = &self.output else { return Ok(None) };
+        serde_json::from_str(json).map(Some).map_err(|e| {
+            crate::Error::invalid(format!(
+                "the output of job {} is not a {}: {e}",
+                self.id,
+                std::any::type_name::<T>()
+            ))
+        })
+    }
 }

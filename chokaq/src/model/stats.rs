@@ -137,6 +137,13 @@ pub struct ArchiveRow {
     pub output: Option<String>,
 }
 
+impl ArchiveRow {
+    /// Where the page after this row starts.
+    pub fn cursor(&self) -> PageCursor {
+        PageCursor { at: self.finished_at, id: self.id }
+    }
+}
+
 /// One dead job in a page, newest first.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -161,4 +168,11 @@ pub struct DlqRow {
     pub failed_at: Timestamp,
     /// The worker that last held it.
     pub worker: Option<String>,
+}
+
+impl DlqRow {
+    /// Where the page after this row starts.
+    pub fn cursor(&self) -> PageCursor {
+        PageCursor { at: self.failed_at, id: self.id }
+    }
 }

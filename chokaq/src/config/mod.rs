@@ -1,0 +1,208 @@
+//! Settings: defaults in code, overridden by `chokaq.toml`, both overridden by the environment.
+
+mod file;
+mod table;
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    Error, Result,
+    model::{Backoff, Limits, PolicyDefaults},
+};
+
+/// Everything that can be set, with its default.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// `None`: `sqlite:chokaq.db`.
+    pub(crate) database_url: Option<String>,
+    pub(crate) worker: WorkerSettings,
+    pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
+    pub(crate) sqlite_synchronous: Option<Synchronous>,
+}
+
+/// What an SQLite commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Synchronous {
+    Full,
+    Normal,
+}
+
+/// The policy that job types inherit; the backoff in parts, so that each can be set alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    pub(crate) retries: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) max_age: Duration,
+    pub(crate) backoff_base: Duration,
+    pub(crate) backoff_max: Duration,
+    pub(crate) backoff_factor: f64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            retries: 3,
+            timeout: Duration::from_mins(15),
+            max_age: Duration::from_hours(24),
+            backoff_base: Duration::from_secs(3),
+            backoff_max: Duration::from_hours(1),
+            backoff_factor: 2.0,
+        }
+    }
+}
+
+impl Policy {
+    pub(crate) fn defaults(&self) -> PolicyDefaults {
+        PolicyDefaults {
+            retries: self.retries,
+            timeout: self.timeout,
+            max_age: self.max_age,
+            backoff: Backoff::Exponential {
+                base: self.backoff_base,
+                max: self.backoff_max,
+                factor: self.backoff_factor,
+            },
+        }
+    }
+}
+
+/// How a worker behaves.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerSettings {
+    /// Jobs that run at once.
+    pub(crate) concurrency: usize,
+    /// The queues served; `None`: those of the registered types. `*` alone: all.
+    pub(crate) queues: Option<Vec<String>>,
+    /// The most rows held that have not started.
+    pub(crate) buffer: usize,
+    /// The most rows of one fetch.
+    pub(crate) batch: usize,
+    /// The wait after a fetch that found nothing, where nothing wakes the fetcher.
+    pub(crate) poll_interval: Duration,
+    pub(crate) heartbeat_interval: Duration,
+    /// A running job whose heartbeat is older is a zombie.
+    pub(crate) lease: Duration,
+    /// A fetched row that is older goes back.
+    pub(crate) fetched_limit: Duration,
+    /// Between two rescue scans.
+    pub(crate) scan_interval: Duration,
+    /// What running jobs get to finish when the worker stops.
+    pub(crate) shutdown_grace: Duration,
+    /// What a handler gets to stop by itself once its context is cancelled.
+    pub(crate) cancel_grace: Duration,
+    /// The share of random time added to a retry's delay.
+    pub(crate) jitter: f64,
+    /// When a row of an unknown type is due again.
+    pub(crate) unknown_delay: Duration,
+    /// How long a row may go round workers that do not know its type before it is rejected.
+    pub(crate) unknown_grace: Duration,
+}
+
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            concurrency: 10 * cores,
+            queues: None,
+            buffer: 100,
+            batch: 100,
+            poll_interval: Duration::from_secs(1),
+            heartbeat_interval: Duration::from_secs(10),
+            lease: Duration::from_mins(2),
+            fetched_limit: Duration::from_mins(10),
+            scan_interval: Duration::from_secs(30),
+            shutdown_grace: Duration::from_secs(30),
+            cancel_grace: Duration::from_secs(5),
+            jitter: 0.2,
+            unknown_delay: Duration::from_secs(30),
+            unknown_grace: Duration::from_hours(1),
+        }
+    }
+}
+
+impl Settings {
+    /// Lets `chokaq.toml` and the environment override these settings, in this order. The file is the one that
+    /// `CHOKAQ_CONFIG` names, or `chokaq.toml` in the working directory where there is one.
+    ///
+    /// # Errors
+    /// A value that cannot be used; the message names it, where it stands, and what is accepted.
+    pub(crate) fn overridden(mut self) -> Result<Self> {
+        if let Some((path, text)) = file::find(environment)? {
+            file::apply(&mut self, &path, &text)?;
+        }
+        table::apply_environment(&mut self, environment)?;
+        Ok(self)
+    }
+}
+
+/// The process's environment; a variable that is empty counts as not set.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+impl WorkerSettings {
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    /// A value out of range, or a lease that could not be kept.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.concurrency == 0 || self.batch == 0 {
+            return Err(Error::config("a worker's concurrency and batch must be at least 1"));
+        }
+        for (name, value) in [
+            ("poll interval", self.poll_interval),
+            ("heartbeat interval", self.heartbeat_interval),
+            ("scan interval", self.scan_interval),
+            ("fetched limit", self.fetched_limit),
+        ] {
+            if value.is_zero() {
+                return Err(Error::config(format!("a worker's {name} must be longer than zero")));
+            }
+        }
+        if self.lease < 3 * self.heartbeat_interval {
+            return Err(Error::config(format!(
+                "a lease of {} is shorter than three heartbeats of {}: one lost beat would make zombies; \
+                 lengthen the lease (CHOKAQ_LEASE) or beat more often (CHOKAQ_HEARTBEAT_INTERVAL)",
+                Pretty(self.lease),
+                Pretty(self.heartbeat_interval)
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A duration as people write it.
+pub(crate) struct Pretty(pub(crate) Duration);
+
+impl fmt::Display for Pretty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+/// A `chokaq.toml` that says every default, each with what it is for.
+#[doc(hidden)]
+pub fn example_toml() -> String {
+    table::example_toml()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_one_lost_beat_would_end_is_refused() {
+        let settings =
+            WorkerSettings { lease: Duration::from_secs(25), ..WorkerSettings::default() };
+        assert!(settings.check().expect_err("too short").to_string().contains("CHOKAQ_LEASE"));
+        assert!(WorkerSettings::default().check().is_ok());
+    }
+
+    #[test]
+    fn the_policy_in_parts_has_the_defaults_of_the_model() {
+        let model = PolicyDefaults::default();
+        let parts = Policy::default().defaults();
+        assert_eq!(format!("{model:?}"), format!("{parts:?}"));
+    }
+}

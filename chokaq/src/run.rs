@@ -1,0 +1,136 @@
+//! The one line in `main`.
+
+use std::{fmt, future::Future};
+
+use crate::{Pool, Result, Worker, worker::WorkerBuilder};
+
+/// Runs a worker for every registered job type on the database of `CHOKAQ_DATABASE_URL` (default
+/// `sqlite:chokaq.db`), until ctrl-c or SIGTERM. The short form of [`app()`] without state.
+///
+/// # Errors
+/// As [`App::run`].
+pub async fn run() -> Result<()> {
+    app().run().await
+}
+
+/// Describes the program's worker: state, layers, concurrency. Then [`run`](App::run).
+pub fn app() -> App {
+    App { pool: None, changes: Vec::new() }
+}
+
+type Change = Box<dyn FnOnce(WorkerBuilder) -> WorkerBuilder + Send>;
+
+/// A worker that takes its database from the environment and stops at a signal; from [`app()`].
+#[must_use = "an app does nothing until it is run"]
+pub struct App {
+    pool: Option<Pool>,
+    changes: Vec<Change>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// This pool instead of the environment's.
+    pub fn pool(mut self, pool: &Pool) -> Self {
+        self.pool = Some(pool.clone());
+        self
+    }
+
+    /// State for handlers, by its type: [`JobContext::state`](crate::JobContext::state).
+    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.worker(|builder| builder.state(value))
+    }
+
+    /// How many jobs may run at once; default 10 per core.
+    pub fn concurrency(self, jobs: usize) -> Self {
+        self.worker(move |builder| builder.concurrency(jobs))
+    }
+
+    /// The queues to serve; default: those of the registered types. `["*"]` serves all.
+    pub fn queues<S: Into<String>>(self, queues: impl IntoIterator<Item = S>) -> Self {
+        let queues: Vec<String> = queues.into_iter().map(Into::into).collect();
+        self.worker(move |builder| builder.queues(queues))
+    }
+
+    /// Everything else that the worker's builder offers: `.worker(|w| w.layer(..).only::<(A, B)>())`.
+    pub fn worker(
+        mut self,
+        change: impl FnOnce(WorkerBuilder) -> WorkerBuilder + Send + 'static,
+    ) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Runs until ctrl-c or SIGTERM; then running jobs get the shutdown grace. A second signal ends the process at
+    /// once, with exit code 130 (ctrl-c) or 143 (SIGTERM).
+    ///
+    /// # Errors
+    /// The database cannot be opened, or the worker cannot be built (two types with one key, a bad setting).
+    pub async fn run(self) -> Result<()> {
+        let pool = match self.pool {
+            Some(pool) => pool,
+            None => Pool::from_env().await?,
+        };
+        let builder = self
+            .changes
+            .into_iter()
+            .fold(Worker::builder(&pool), |builder, change| change(builder));
+        let worker = builder.build()?;
+        let handle = worker.handle();
+        let signals = tokio::spawn(async move {
+            let first = signal().await;
+            tracing::info!(signal = first, "stopping; a second signal ends at once");
+            handle.stop();
+            let second = signal().await;
+            tracing::error!(
+                signal = second,
+                "ended by a second signal; jobs that ran are left to rescue"
+            );
+            std::process::exit(if second == "ctrl-c" { 130 } else { 143 });
+        });
+        let result = worker.run().await;
+        signals.abort();
+        result
+    }
+}
+
+/// Waits for a signal to stop, and names it.
+async fn signal() -> &'static str {
+    tokio::select! {
+        () = ctrl_c() => "ctrl-c",
+        () = terminate() => "SIGTERM",
+    }
+}
+
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        tracing::warn!("ctrl-c cannot be listened to here");
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(unix)]
+fn terminate() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listening = signal(SignalKind::terminate());
+    async move {
+        match listening {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "SIGTERM cannot be listened to here");
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn terminate() -> impl Future<Output = ()> {
+    std::future::pending()
+}

@@ -1,0 +1,107 @@
+//! One worker's thread: starts the parts, ends them in order.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    runtime::{Builder, Handle},
+    select,
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::{
+    Error, Result,
+    job::CancelCause,
+    worker::{
+        control::{self, ControlClock},
+        fetcher::{self, Until, give_back},
+        finaliser::Finaliser,
+        heartbeat,
+        marker::Marker,
+        processor::Processor,
+        rescue,
+        shared::Shared,
+    },
+};
+
+/// How long outcomes that wait for the storage are still tried once all handlers have ended.
+const FINALISE_GRACE: Duration = Duration::from_secs(30);
+
+/// Runs the worker on this thread, with a runtime of its own: a handler that blocks every thread of the user's runtime
+/// does not stop the heartbeats.
+pub(crate) fn run_on_this_thread(
+    shared: Arc<Shared>,
+    until: Until,
+    handlers: Handle,
+) -> Result<()> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::permanent("the worker's runtime cannot start", Some(e.into())))?;
+    runtime.block_on(run(shared, until, handlers));
+    Ok(())
+}
+
+async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
+    let clock = ControlClock::new();
+    let (finaliser, finalised) = Finaliser::spawn(Arc::clone(&shared));
+    let marker = Marker::spawn(Arc::clone(&shared), finaliser.clone());
+    let processor =
+        Processor { shared: Arc::clone(&shared), marker, finaliser: finaliser.clone(), handlers };
+
+    // What keeps leases and rescues goes on until the very end.
+    let mut keepers = JoinSet::new();
+    keepers.spawn(heartbeat::run(Arc::clone(&shared)));
+    keepers.spawn(rescue::run(Arc::clone(&shared)));
+    keepers.spawn(control::run(Arc::clone(&shared), clock.clone()));
+
+    let mut feeders = JoinSet::new();
+    feeders.spawn(fetcher::run(Arc::clone(&shared), until, clock));
+    feeders.spawn(processor.run());
+    shared.stop.cancelled().await;
+    // A fetch that is out is waited for: what it claimed is given back, not left to recovery.
+    while feeders.join_next().await.is_some() {}
+    let waiting = shared.buffer.take(|_| true);
+    give_back(&shared, waiting.into_iter().map(|job| job.lease)).await;
+
+    end_jobs(&shared).await;
+    drop(finaliser);
+    let unfinalised = select! {
+        _ = finalised => 0,
+        () = tokio::time::sleep(FINALISE_GRACE) => shared.running.len(),
+    };
+    keepers.shutdown().await;
+    if unfinalised > 0 {
+        tracing::error!(
+            jobs = unfinalised,
+            "worker stopped with outcomes not stored; rescue will find the jobs"
+        );
+    } else {
+        tracing::info!(worker = %shared.id, "worker stopped");
+    }
+}
+
+/// Running jobs get the grace, then their contexts are cancelled and they get the cancel grace.
+async fn end_jobs(shared: &Shared) {
+    shared.tasks.close();
+    let running = shared.running.len();
+    if running > 0 {
+        let grace = shared.settings.shutdown_grace;
+        tracing::info!(running, ?grace, "worker stops; running jobs get the grace to finish");
+    }
+    if timeout(shared.settings.shutdown_grace, shared.tasks.wait()).await.is_ok() {
+        return;
+    }
+    for run in shared.running.all() {
+        heartbeat::cancel(&run, CancelCause::Shutdown);
+    }
+    // One second more than a handler gets: its task still has to hand its outcome over.
+    let grace = shared.settings.cancel_grace + Duration::from_secs(1);
+    if timeout(grace, shared.tasks.wait()).await.is_err() {
+        let jobs = shared.tasks.len();
+        tracing::error!(
+            jobs,
+            "handlers block their threads and cannot be stopped; their jobs are left to rescue"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! From a claimed row to an outcome, in small steps: dispatch, start, perform, conclude.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, select, time::sleep};
+use tower::ServiceExt;
+use tracing::Instrument;
+
+use crate::{
+    job::{CancelCause, ContextParts, JobCall, JobContext, JobError, JobOutput},
+    model::{Backoff, FetchedJob, MarkOutcome, Outcome, Release, Timestamp},
+    worker::{
+        finaliser::{Finaliser, Finished},
+        limiter::Permit,
+        marker::Marker,
+        running::Run,
+        shared::Shared,
+        verdict::{Attempt, End},
+    },
+};
+
+/// What a processor needs to start jobs.
+#[derive(Debug, Clone)]
+pub(crate) struct Processor {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) marker: Marker,
+    pub(crate) finaliser: Finaliser,
+    /// The runtime of the user's program: handlers run there, and nothing else.
+    pub(crate) handlers: Handle,
+}
+
+impl Processor {
+    /// The loop: a row and a permit make a task. Ends when the worker stops.
+    pub(crate) async fn run(self) {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let permit = async {
+                shared.buffer.wait_filled().await;
+                shared.limiter.acquire().await
+            };
+            let permit = select! {
+                biased;
+                () = shared.stop.cancelled() => return,
+                permit = permit => permit,
+            };
+            // The row may be gone: its queue was paused while we waited for the permit.
+            if let Some(job) = shared.buffer.pop() {
+                self.dispatch(job, permit);
+            }
+        }
+    }
+
+    fn dispatch(&self, job: FetchedJob, permit: Permit) {
+        let shared = &self.shared;
+        let unknown = shared.registry.get(&job.job_type).is_none();
+        if unknown && job.unknown_for.unwrap_or_default() < shared.settings.unknown_grace {
+            shared.tasks.spawn(pass_on(Arc::clone(shared), job, permit));
+            return;
+        }
+        let span = tracing::info_span!(
+            "job",
+            job_id = %job.lease.job(),
+            job_type = %job.job_type,
+            queue = %job.queue,
+            attempt = job.attempts + 1,
+        );
+        shared.tasks.spawn_on(self.clone().process(job, permit).instrument(span), &self.handlers);
+    }
+
+    /// One job, from the mark to the finaliser's queue.
+    async fn process(self, job: FetchedJob, permit: Permit) {
+        let run = Run::new(job.lease.clone(), job.job_type.clone(), job.queue.clone());
+        let Some((attempt, started_at)) = self.start(&run).await else { return };
+        let unfinished = Unfinished::new(&self.finaliser, run);
+        let context = self.context(&job, attempt, started_at);
+        unfinished.run().set_context(context.clone());
+        let rules = self.attempt(&job, attempt);
+        let end = self.perform(job, &context, rules.timeout).await;
+        let outcome = rules.verdict(end, context.cancel_cause());
+        unfinished.finish(outcome).await;
+        drop(permit);
+    }
+
+    /// Marks the row as processing; `None`: it is not ours any more, user code must not run.
+    async fn start(&self, run: &Arc<Run>) -> Option<(u32, Timestamp)> {
+        match self.marker.mark(run).await {
+            Some(MarkOutcome::Started { attempt, started_at }) => {
+                self.shared.started.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(job_id = %run.lease.job(), attempt, "job started");
+                Some((attempt, started_at))
+            }
+            Some(MarkOutcome::LeaseLost) => {
+                tracing::info!(job_id = %run.lease.job(), "job was released, cancelled or claimed by another worker before it started");
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn context(&self, job: &FetchedJob, attempt: u32, started_at: Timestamp) -> JobContext {
+        let tags = job.tags.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        JobContext::new(ContextParts {
+            id: job.lease.job(),
+            job_type: job.job_type.clone(),
+            queue: job.queue.clone(),
+            attempt,
+            retries: job.retries,
+            enqueued_at: job.created_at,
+            due_at: job.due_at,
+            started_at,
+            tags: tags.unwrap_or_default(),
+            state: Arc::clone(&self.shared.state),
+            pool: self.shared.pool.clone(),
+        })
+    }
+
+    fn attempt(&self, job: &FetchedJob, number: u32) -> Attempt {
+        let shared = &self.shared;
+        Attempt {
+            number,
+            retries: job.retries,
+            timeout: job.timeout,
+            backoff: self.backoff(&job.job_type),
+            jitter: shared.settings.jitter,
+            random: fastrand::f64(),
+            output_limit: shared.pool.limits().payload_bytes,
+        }
+    }
+
+    fn backoff(&self, job_type: &str) -> Backoff {
+        let own =
+            self.shared.registry.get(job_type).and_then(|known| known.job_type.policy.backoff);
+        own.unwrap_or(self.shared.policy.backoff)
+    }
+
+    /// Runs user code under its time limit. Once the context is cancelled, whatever the cause, the code has the cancel
+    /// grace to stop, and is dropped at its next await after that.
+    async fn perform(&self, job: FetchedJob, context: &JobContext, timeout: Duration) -> End {
+        if self.shared.registry.get(&job.job_type).is_none() {
+            return End::Returned(Err(JobError::rejected(format!(
+                "no worker of its queue knows the type {:?}; it was tried for {}",
+                job.job_type,
+                humantime::format_duration(self.shared.settings.unknown_grace)
+            ))));
+        }
+        let service = self.shared.service.clone();
+        let call = JobCall::new(context.clone(), job.payload);
+        let code = async move { service.oneshot(call).await.map_err(JobError::from_layers) };
+        let mut code = pin!(catch_panic(code));
+        select! {
+            biased;
+            result = &mut code => return End::Returned(result),
+            () = context.cancelled() => {}
+            () = sleep(timeout) => context.cancel(CancelCause::Timeout),
+        }
+        select! {
+            biased;
+            result = &mut code => End::Returned(result),
+            () = sleep(self.shared.settings.cancel_grace) => End::Dropped,
+        }
+    }
+}
+
+/// A row of a type that this worker does not know goes back: a worker of another version may know it.
+async fn pass_on(shared: Arc<Shared>, job: FetchedJob, permit: Permit) {
+    tracing::warn!(
+        job_id = %job.lease.job(),
+        job_type = %job.job_type,
+        queue = %job.queue,
+        "job of a type that this worker does not know goes back"
+    );
+    let delay = Some(shared.settings.unknown_delay);
+    let release = Release { lease: job.lease, delay, unknown_type: true };
+    if let Err(error) = shared.storage().release(vec![release]).await {
+        tracing::warn!(?error, "could not give a row back; recovery will");
+    }
+    drop(permit);
+}
+
+/// A marked job on its way to the finaliser. Dropped on the way, because the runtime that polls it ends, it is given
+/// back with no attempt used, as at any shutdown.
+struct Unfinished<'a> {
+    finaliser: &'a Finaliser,
+    run: Option<Arc<Run>>,
+}
+
+impl<'a> Unfinished<'a> {
+    fn new(finaliser: &'a Finaliser, run: Arc<Run>) -> Self {
+        Self { finaliser, run: Some(run) }
+    }
+
+    fn run(&self) -> &Run {
+        self.run.as_deref().expect("taken only by finish, which consumes self")
+    }
+
+    async fn finish(mut self, outcome: Outcome) {
+        if let Some(run) = self.run.take() {
+            run.end();
+            self.finaliser.push(Finished { run, outcome }).await;
+        }
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take() {
+            run.end();
+            let outcome = Outcome::Snooze { delay: Duration::ZERO };
+            self.finaliser.push_now(Finished { run, outcome });
+        }
+    }
+}
+
+/// The future's result, a panic in it as an error. After a panic it is not polled again.
+async fn catch_panic(
+    code: impl Future<Output = Result<JobOutput, JobError>>,
+) -> Result<JobOutput, JobError> {
+    let mut code = pin!(code);
+    std::future::poll_fn(move |cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::as_mut(&mut code).poll(cx)));
+        polled.unwrap_or_else(|panic| Err(JobError::panic(panic_text(&*panic))).into())
+    })
+    .await
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the handler panicked: {}", text.unwrap_or("(a panic without text)"))
+}

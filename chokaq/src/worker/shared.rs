@@ -1,0 +1,142 @@
+//! What the parts of one worker share.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::util::BoxCloneSyncService;
+
+use crate::{
+    Pool,
+    config::WorkerSettings,
+    error::BoxError,
+    job::{JobCall, JobOutput, StateMap},
+    model::{FailureReason, JobId, PolicyDefaults, WorkerId},
+    registry::Registry,
+    storage::Storage,
+    worker::{buffer::Buffer, limiter::Limiter, running::Running},
+};
+
+/// The handlers behind the layers.
+pub(crate) type JobService = BoxCloneSyncService<JobCall, JobOutput, BoxError>;
+
+/// A job that went to the dead-letter queue, as [`WorkerBuilder::on_dead_letter`](crate::WorkerBuilder::on_dead_letter)
+/// is told.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The job.
+    pub id: JobId,
+    /// The key of its type.
+    pub job_type: String,
+    /// Its queue.
+    pub queue: String,
+    /// Why it is dead.
+    pub reason: FailureReason,
+    /// The last error's text.
+    pub error: String,
+}
+
+pub(crate) type OnDeadLetter = Arc<dyn Fn(&DeadLetter) + Send + Sync>;
+
+/// One worker: what it was built with, and the state of its parts.
+pub(crate) struct Shared {
+    pub(crate) id: WorkerId,
+    pub(crate) pool: Pool,
+    pub(crate) settings: WorkerSettings,
+    pub(crate) policy: PolicyDefaults,
+    /// The queues served; `None`: all.
+    pub(crate) queues: Option<Vec<String>>,
+    pub(crate) registry: Registry,
+    pub(crate) service: JobService,
+    pub(crate) state: Arc<StateMap>,
+    pub(crate) on_dead_letter: Option<OnDeadLetter>,
+
+    pub(crate) limiter: Arc<Limiter>,
+    pub(crate) buffer: Buffer,
+    pub(crate) running: Running,
+    /// The tasks that run jobs.
+    pub(crate) tasks: TaskTracker,
+    /// Stop fetching, give running jobs the grace, end.
+    pub(crate) stop: CancellationToken,
+    pub(crate) paused: AtomicBool,
+    /// The fetcher should look again: paused or resumed.
+    pub(crate) nudge: Notify,
+    /// Rows that this worker has claimed and not yet handed to the buffer, given back or dropped.
+    pub(crate) in_hand: AtomicUsize,
+    /// Jobs whose user code was started, ever: what the prefetch is measured by.
+    pub(crate) started: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
+        self.pool.storage()
+    }
+
+    /// Whether nothing is fetched, running or unfinalised here.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.in_hand.load(Ordering::Acquire) == 0
+            && self.buffer.len() == 0
+            && self.running.len() == 0
+            && self.limiter.used() == 0
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("id", &self.id)
+            .field("queues", &self.queues)
+            .field("concurrency", &self.limiter.limit())
+            .field("running", &self.running.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Waits longer after each failure, with jitter; says when a trouble begins and ends, not at every try.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    what: &'static str,
+    least: Duration,
+    most: Duration,
+    tries: u32,
+}
+
+impl Trouble {
+    /// For the named activity; pauses from 50 ms up to `most`.
+    pub(crate) fn new(what: &'static str, most: Duration) -> Self {
+        Self { what, least: Duration::from_millis(50), most, tries: 0 }
+    }
+
+    /// Notes a failure and answers how long to wait before the next try.
+    pub(crate) fn failed(&mut self, error: &crate::Error) -> Duration {
+        self.tries = self.tries.saturating_add(1);
+        if self.tries == 1 {
+            tracing::warn!(activity = self.what, %error, cause = ?error, "the storage fails; trying on");
+        } else {
+            tracing::debug!(
+                activity = self.what,
+                tries = self.tries,
+                ?error,
+                "the storage still fails"
+            );
+        }
+        let factor = 1_u32 << (self.tries - 1).min(16);
+        (self.least * factor).min(self.most).mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+
+    /// Notes a success.
+    pub(crate) fn over(&mut self) {
+        if self.tries > 0 {
+            tracing::info!(activity = self.what, tries = self.tries, "the storage answers again");
+            self.tries = 0;
+        }
+    }
+}
