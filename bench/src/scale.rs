@@ -124,7 +124,8 @@ fn seed(db: &Connection, shape: &Shape, rows: usize) -> Result<(), Failure> {
         let name = format!("queue-{n}");
         db.execute("INSERT OR IGNORE INTO Queues (Name, UpdatedAtUtc) VALUES (?1, 0)", [&name])?;
     }
-    let (queues, priorities) = (shape.queues, shape.priorities);
+    let (rows, queues, priorities) =
+        (i64::try_from(rows)?, i64::try_from(shape.queues)?, i64::try_from(shape.priorities)?);
     db.execute(INSERT, rusqlite::params![rows, queues, priorities, 1, 0, now, 0])?;
     if let Some(above) = shape.delayed {
         db.execute(INSERT, rusqlite::params![rows, queues, priorities, 0, above, now, year])?;

@@ -20,6 +20,8 @@ pub(crate) struct Args {
     pub(crate) queue: Option<LitStr>,
     pub(crate) retries: Option<u32>,
     pub(crate) type_key: Option<LitStr>,
+    /// Whether there is a `type_key`, good or bad.
+    pub(crate) names_its_key: bool,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) priority: Option<i32>,
     pub(crate) timeout: Option<Duration>,
@@ -44,6 +46,7 @@ impl Args {
             queue: None,
             retries: None,
             type_key: None,
+            names_its_key: false,
             aliases: Vec::new(),
             priority: None,
             timeout: None,
@@ -66,14 +69,32 @@ impl Args {
             errors.keep(result);
             seen.push(argument.name);
         }
+        args.check_crate(errors);
         args
+    }
+
+    /// serde takes a path as text, and as text `$crate` means nothing.
+    fn check_crate(&mut self, errors: &mut Errors) {
+        if let Some(root) = self.krate.segments.first()
+            && root.ident == "$crate"
+            && self.serde
+        {
+            self.serde = false;
+            errors.push(
+                root,
+                "serde's derives cannot follow `$crate`: name the crate, or write `serde = false` and derive them",
+            );
+        }
     }
 
     fn set(&mut self, argument: &Argument) -> syn::Result<()> {
         match argument.name.to_string().as_str() {
             "queue" => self.queue = Some(values::name(argument)?),
             "retries" => self.retries = Some(values::integer(argument, 0, MAX_RETRIES)?),
-            "type_key" => self.type_key = Some(values::name(argument)?),
+            "type_key" => {
+                self.names_its_key = true;
+                self.type_key = Some(values::name(argument)?);
+            }
             "aliases" => self.aliases = values::names(argument)?,
             "priority" => self.priority = Some(values::integer(argument, i32::MIN, i32::MAX)?),
             "timeout" => self.timeout = Some(values::duration(argument)?),
@@ -84,7 +105,11 @@ impl Args {
                 argument.no_value()?;
                 self.enqueue_only = true;
             }
-            "serde" => self.serde = values::boolean(argument)?,
+            "serde" => {
+                // Who writes another value than `true` means no derives.
+                self.serde = argument.value().is_err();
+                self.serde = values::boolean(argument)?;
+            }
             "crate" => self.krate = values::path(argument)?,
             // `Argument` lets no other name through.
             _ => {}
@@ -92,11 +117,12 @@ impl Args {
         Ok(())
     }
 
-    /// Checks the aliases against the key and each other.
+    /// Checks the aliases against the type key and each other.
     pub(crate) fn check_aliases(&self, key: &str, errors: &mut Errors) {
+        let key = (self.type_key.is_some() || !self.names_its_key).then_some(key);
         for (n, alias) in self.aliases.iter().enumerate() {
             let text = alias.value();
-            if text == key {
+            if Some(text.as_str()) == key {
                 errors.push(
                     alias,
                     format_args!("{text:?} is the type key itself: remove it from `aliases`"),

@@ -3,7 +3,11 @@
 use std::fmt::Display;
 
 use proc_macro2::TokenTree;
-use syn::{Expr, Ident, Token, ext::IdentExt, parse::ParseStream};
+use syn::{
+    Expr, Ident, Token,
+    ext::IdentExt,
+    parse::{ParseStream, discouraged::Speculative},
+};
 
 use crate::{errors::refuse, values};
 
@@ -68,20 +72,18 @@ impl Argument {
         if input.is_empty() || input.peek(Token![,]) {
             return refuse(equals, argument.wants("a value after the `=`"));
         }
-        let start = input.cursor();
-        match input.parse() {
-            Ok(value) if input.is_empty() || input.peek(Token![,]) => {
-                Ok(Self { value: Some(value), ..argument })
-            }
-            Ok(_) => {
-                let extra = input.parse::<TokenTree>()?;
-                refuse(extra, argument.wants("a `,` before the next argument"))
-            }
-            Err(_) => {
-                let got = start.token_tree().map(|(token, _)| token);
-                refuse(got, argument.wants("another value"))
-            }
+        // What a failed parse leaves inside brackets would hide the mistakes of the other arguments.
+        let ahead = input.fork();
+        let Ok(value) = ahead.parse() else {
+            let got = input.parse::<TokenTree>()?;
+            return refuse(got, argument.wants("another value"));
+        };
+        input.advance_to(&ahead);
+        if input.is_empty() || input.peek(Token![,]) {
+            return Ok(Self { value: Some(value), ..argument });
         }
+        let extra = input.parse::<TokenTree>()?;
+        refuse(extra, argument.wants("a `,` before the next argument"))
     }
 
     /// The value, which the argument must have.

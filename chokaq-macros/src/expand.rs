@@ -27,12 +27,14 @@ pub(crate) fn item(input: &DeriveInput, args: &Args) -> TokenStream {
 fn serde_attributes(written: &Serde, args: &Args) -> Vec<syn::Attribute> {
     let krate = &args.krate;
     let serde = quote!(#krate::__private::serde);
+    // A derive above `#[job]` cannot be seen from here. The compiler's error about the second impl names this path.
+    let derives = quote!(#krate::__private::job_stands_above_derives);
     let mut attrs = Vec::new();
     if !written.derives_serialize {
-        attrs.push(syn::parse_quote!(#[derive(#serde::Serialize)]));
+        attrs.push(syn::parse_quote!(#[derive(#derives::Serialize)]));
     }
     if !written.derives_deserialize {
-        attrs.push(syn::parse_quote!(#[derive(#serde::Deserialize)]));
+        attrs.push(syn::parse_quote!(#[derive(#derives::Deserialize)]));
     }
     if !attrs.is_empty() && !written.has_crate {
         let path = serde.to_string().replace(' ', "");
@@ -41,25 +43,37 @@ fn serde_attributes(written: &Serde, args: &Args) -> Vec<syn::Attribute> {
     attrs
 }
 
-/// `impl Enqueue`, and for a unit struct the function that goes with it.
-pub(crate) fn enqueue(input: &DeriveInput, args: &Args, key: &LitStr) -> TokenStream {
+/// `impl Enqueue`, and for a unit struct the function that goes with it; under bounds after a mistake.
+pub(crate) fn enqueue(
+    input: &DeriveInput,
+    args: &Args,
+    key: &LitStr,
+    bounds: Option<&TokenStream>,
+) -> TokenStream {
     let krate = &args.krate;
     let name = &input.ident;
     let (generics, arguments, _) = input.generics.split_for_impl();
     let job_type = job_type(input, args, key);
-    // Generics are refused; the impl is for the rest of the user's code, so that it adds no errors of its own.
-    let bounds = (!input.generics.params.is_empty()).then(|| {
-        let others = input.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
-        quote!(where Self: #krate::__private::serde::Serialize + ::core::marker::Send + 'static, #(#others),*)
-    });
-    let unit = item::is_unit(input).then(|| unit_enqueue(input, args));
+    let unit = item::is_unit(input).then(|| unit_enqueue(input, args, bounds));
     quote! {
         #[automatically_derived]
-        #[allow(deprecated)]
+        #[allow(deprecated, clippy::needless_update)]
         impl #generics #krate::__private::Enqueue for #name #arguments #bounds {
             const JOB_TYPE: #krate::__private::JobType = #job_type;
         }
         #unit
+    }
+}
+
+/// The bounds of impls that only stand in after a mistake, so that it brings no others: they must hold for generic
+/// structs, and for those without serde's impls. (Without `for<'__any>` the compiler would check the bound at once.)
+pub(crate) fn stand_in_bounds(input: &DeriveInput, args: &Args) -> TokenStream {
+    let krate = &args.krate;
+    let others = input.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    quote! {
+        where
+            for<'__any> Self: #krate::__private::serde::Serialize + ::core::marker::Send + 'static,
+            #(#others),*
     }
 }
 
@@ -138,14 +152,15 @@ fn backoff_value(private: &TokenStream, backoff: &Backoff) -> TokenStream {
 }
 
 /// `MyJob::enqueue(&pool)`, beside the trait's `MyJob.enqueue(&pool)`.
-fn unit_enqueue(input: &DeriveInput, args: &Args) -> TokenStream {
+fn unit_enqueue(input: &DeriveInput, args: &Args, bounds: Option<&TokenStream>) -> TokenStream {
     let krate = &args.krate;
     let (vis, name) = (&input.vis, &input.ident);
+    let (generics, arguments, _) = input.generics.split_for_impl();
     let doc = format!("Puts one `{}` in the database: set options, then `.await`.", name.unraw());
     quote! {
         #[automatically_derived]
         #[allow(deprecated, dead_code, unreachable_pub)]
-        impl #name {
+        impl #generics #name #arguments #bounds {
             #[doc = #doc]
             #vis fn enqueue(pool: &#krate::Pool) -> #krate::EnqueueOne {
                 #krate::__private::Enqueue::enqueue(Self, pool)

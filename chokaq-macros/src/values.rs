@@ -32,10 +32,10 @@ fn literal_string(argument: &Argument, value: &Expr) -> syn::Result<LitStr> {
 
 /// A queue or a type key.
 pub(crate) fn name(argument: &Argument) -> syn::Result<LitStr> {
-    checked_name(argument, argument.value()?)
+    checked_name(argument, argument.value()?, &argument.says(""))
 }
 
-/// A list of type keys.
+/// The aliases.
 pub(crate) fn names(argument: &Argument) -> syn::Result<Vec<LitStr>> {
     let value = argument.value()?;
     let Expr::Array(array) = value else {
@@ -44,7 +44,7 @@ pub(crate) fn names(argument: &Argument) -> syn::Result<Vec<LitStr>> {
     let mut names = Vec::new();
     let mut mistakes = Vec::new();
     for element in &array.elems {
-        match checked_name(argument, element) {
+        match checked_name(argument, element, "an alias ") {
             Ok(name) => names.push(name),
             Err(mistake) => mistakes.push(mistake),
         }
@@ -61,11 +61,11 @@ pub(crate) fn combine(mut all: syn::Error, another: syn::Error) -> syn::Error {
     all
 }
 
-fn checked_name(argument: &Argument, value: &Expr) -> syn::Result<LitStr> {
+fn checked_name(argument: &Argument, value: &Expr, what: &str) -> syn::Result<LitStr> {
     let text = literal_string(argument, value)?;
     match check_name(&text.value()) {
         Ok(()) => Ok(text),
-        Err(mistake) => refuse(&text, argument.says(&mistake)),
+        Err(mistake) => refuse(&text, format_args!("{what}{mistake}")),
     }
 }
 

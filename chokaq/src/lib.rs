@@ -40,6 +40,11 @@ pub mod __private {
         registry::Registration,
     };
     pub use std::time::Duration;
+
+    /// serde's derives under a name that explains the compiler's error when a struct derives them above `#[job]`.
+    pub mod job_stands_above_derives {
+        pub use serde::{Deserialize, Serialize};
+    }
 }
 
 /// What a file with jobs needs: `use chokaq::prelude::*;`.

@@ -33,7 +33,20 @@ struct LocalName;
 #[job(crate = self::queue_of_jobs, backoff = fixed("1s"))]
 struct RelativeName;
 
-nothing!(ReExported ReExportedInString Absolute LocalName RelativeName);
+macro_rules! declare {
+    ($name:ident) => {
+        #[job(crate = $crate::queue_of_jobs, serde = false)]
+        #[derive(
+            $crate::queue_of_jobs::serde::Serialize, $crate::queue_of_jobs::serde::Deserialize,
+        )]
+        #[serde(crate = "crate::queue_of_jobs::serde")]
+        struct $name;
+    };
+}
+
+declare!(CrateOfMacro);
+
+nothing!(CrateOfMacro ReExported ReExportedInString Absolute LocalName RelativeName);
 
 fn main() {
     let _ = (ReExported { number: 1 }, ReExportedInString { number: 1 });

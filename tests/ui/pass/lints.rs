@@ -1,9 +1,16 @@
 //! A user crate with every lint denied gets no warning from what `#[job]` writes.
 
 #![deny(warnings, missing_docs, missing_debug_implementations, unreachable_pub)]
-#![deny(unused_qualifications, unused_results, unused_lifetimes, single_use_lifetimes, trivial_casts)]
+#![deny(
+    unused_qualifications,
+    unused_results,
+    unused_lifetimes,
+    single_use_lifetimes,
+    trivial_casts
+)]
 #![deny(variant_size_differences, let_underscore_drop, non_ascii_idents, redundant_lifetimes)]
 #![deny(rust_2018_idioms, keyword_idents, future_incompatible, nonstandard_style, let_underscore)]
+#![deny(clippy::all, clippy::pedantic)]
 #![forbid(unsafe_code)]
 
 use chokaq::prelude::*;

@@ -61,6 +61,9 @@ mod deprecated {
     nothing!(Deprecated);
 }
 
+#[job(enqueue_only)]
+struct OnlyProduced;
+
 mod outer {
     pub(super) mod inner {
         use chokaq::prelude::*;
@@ -129,5 +132,16 @@ fn main() {
     assert!(name.ends_with("::outer::inner::Hidden"), "{name}");
     assert_eq!(InFunction::JOB_TYPE.queue, "local");
     assert_eq!(LocalUnit::JOB_TYPE.key, "local_unit");
+    for key in ["named", "tuple", "unit", "type", "inner.unit", "in_const", "in_function"] {
+        assert!(registered(key), "{key}");
+    }
+    assert!(!registered("configured_out") && !registered("only_produced"));
     let _ = (enqueue, EmptyBraces {}, InFunction { number: 1 }, r#type { r#type: 1 });
+}
+
+/// Whether a worker of this program would know the type.
+fn registered(key: &str) -> bool {
+    use chokaq::__private::{Registration, inventory};
+    let key = format!("key: {key:?}");
+    inventory::iter::<Registration>.into_iter().any(|entry| format!("{entry:?}").contains(&key))
 }
