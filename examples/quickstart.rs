@@ -93,30 +93,37 @@ async fn enqueue(pool: &Pool) -> chokaq::Result<u64> {
     let first = SendReceipt { order_id: 602 }.enqueue(pool).idempotency_key("602").await?;
     let again = SendReceipt { order_id: 602 }.enqueue(pool).idempotency_key("602").await?;
     jobs += 4;
-    println!("enqueued     {jobs:>6}");
-    println!("duplicates   {:>6}   (the same key twice, one job: {})", 1, first.id == again.id);
+    println!("enqueued    {jobs:>6}");
+    let refused = u8::from(again.duplicate && again.id == first.id);
+    println!("duplicates  {refused:>6}  (the same key twice is one job)");
     Ok(jobs)
 }
 
 /// What became of them, as the database has it, and how long they waited.
 async fn report(pool: &Pool, runs: &[JobContext]) -> Result<(), Box<dyn Error>> {
     let stats = pool.operator().summary_stats().await?;
-    println!("archived     {:>6}", stats.succeeded_total);
-    println!("retried      {:>6}", stats.retried_total);
-    println!("dead         {:>6}", stats.dead);
+    println!("archived    {:>6}", stats.succeeded_total);
+    println!("retried     {:>6}", stats.retried_total);
+    println!("dead        {:>6}", stats.dead);
     for job in pool.operator().dlq_page(None, None, 100).await? {
-        println!("  {:<12} {}: {}", job.job_type, job.reason, job.error.unwrap_or_default());
+        let reason = job.reason.as_str();
+        println!("  {:<14}{reason:<12}{}", job.job_type, job.error.unwrap_or_default());
     }
 
-    let mut waits: Vec<_> = runs.iter().map(|run| run.started_at().since(run.due_at())).collect();
-    waits.sort();
-    let percentile = |percent| waits.get(waits.len() * percent / 100).copied().unwrap_or_default();
-    println!("due to start    p50 {:?}, p99 {:?}", percentile(50), percentile(99));
     // Of what was due when the first one started: without the retries and the delayed one.
     let first = runs.iter().map(JobContext::started_at).min().ok_or("nothing ran")?;
     let due = runs.iter().filter(|run| run.due_at() <= first);
     let last = due.clone().map(JobContext::started_at).max().unwrap_or(first);
-    println!("throughput   {:>6.0} jobs/s", due.count() as f64 / last.since(first).as_secs_f64());
+    println!("throughput  {:>6.0}  jobs/s", due.count() as f64 / last.since(first).as_secs_f64());
+    let mut waits: Vec<_> = runs.iter().map(|run| run.started_at().since(run.due_at())).collect();
+    waits.sort();
+    for percent in [50, 99] {
+        let wait = waits.get(waits.len() * percent / 100).copied().unwrap_or_default();
+        println!(
+            "p{percent}         {:>6}  ms from due to start (they all came at once)",
+            wait.as_millis()
+        );
+    }
     Ok(())
 }
 
