@@ -12,6 +12,7 @@ modes:
   enqueue-batch  N jobs through enqueue_all
   enqueue-many   N single calls from C tasks at once
   latency        N times, idle worker: from the call of enqueue to the handler's first line
+  memory         the resident memory of a worker through which N jobs pass (Linux)
   scale          the cost of fetching 100 jobs as pending and delayed rows grow (up to N rows)
 options: sync=full|normal (default full), sizes=1000,1000000 (scale), threads=T (tokio's workers)";
 
@@ -70,10 +71,6 @@ impl Args {
 
     pub(crate) fn synchronous(&self) -> &str {
         self.option("sync").unwrap_or("full")
-    }
-
-    pub(crate) fn database(&self) -> &str {
-        &self.database
     }
 
     pub(crate) fn url(&self) -> String {

@@ -1,6 +1,9 @@
 //! Measures chokaq; prints one line of JSON a measurement. `--help` tells the modes.
 
+#![expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+
 mod args;
+mod memory;
 mod scale;
 
 use std::{
@@ -72,6 +75,7 @@ async fn measure(args: &Args) -> Result<(), Failure> {
         "enqueue-batch" => enqueue_batch(args, &pool).await,
         "enqueue-many" => enqueue_many(args, &pool).await,
         "latency" => latency(args, &pool).await,
+        "memory" => memory::run(args, &pool).await,
         "scale" => scale::run(args).await,
         mode => Err(format!("unknown mode {mode:?}\n{}", args::USAGE).into()),
     }

@@ -55,12 +55,12 @@ impl Edits {
         self
     }
 
-    fn check(self, limits: &Limits) -> Result<ResurrectEdits> {
+    fn check(self, limits: Limits) -> Result<ResurrectEdits> {
         if let Some(queue) = &self.queue {
             Limits::check_name("queue", queue)?;
         }
         Ok(ResurrectEdits {
-            payload: self.payload.map(|json| PayloadEdit::new(limits, json)).transpose()?,
+            payload: self.payload.map(|json| PayloadEdit::new(&limits, json)).transpose()?,
             tags: self.tags.map(|tags| Limits::check_tags(&tags)).transpose()?,
             priority: self.priority,
             queue: self.queue,
@@ -163,7 +163,7 @@ impl Operator {
     /// An edit that is refused, too many ids, or the database cannot be reached.
     pub async fn resurrect(&self, ids: &[JobId], edits: Edits) -> Result<Vec<ResurrectOutcome>> {
         check_ids(ids)?;
-        let edits = edits.check(self.pool.limits())?;
+        let edits = edits.check(*self.pool.limits())?;
         self.pool.storage().resurrect(ids.to_vec(), edits).await
     }
 

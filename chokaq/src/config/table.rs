@@ -114,22 +114,24 @@ pub(crate) fn apply_environment(
 
 /// The text of `chokaq.example.toml`.
 pub(crate) fn example_toml() -> String {
-    let mut text = "\
-# Every setting of chokaq with its default. Copy what you change to chokaq.toml in the working directory (or name the
-# file in CHOKAQ_CONFIG). An environment variable, given beside each, overrides the file; both override what code sets.
-"
-    .to_owned();
+    let mut lines = vec![
+        "# Every setting of chokaq with its default. Copy what you change to chokaq.toml in the working directory, or"
+            .to_owned(),
+        "# name the file in CHOKAQ_CONFIG. The environment variable given with each overrides the file; both override"
+            .to_owned(),
+        "# what code sets.".to_owned(),
+    ];
     let mut section = "";
     for setting in SETTINGS {
         let (own, key) = setting.key.split_once('.').unwrap_or(("", setting.key));
         if own != section {
             section = own;
-            text += &format!("\n[{section}]\n");
+            lines.push(format!("\n[{section}]"));
         }
         let Setting { variable, default, about, .. } = setting;
-        text += &format!("# {about}\n# {variable}\n# {key} = {default}\n");
+        lines.push(format!("# {about}\n# {variable}\n# {key} = {default}"));
     }
-    text
+    lines.join("\n") + "\n"
 }
 
 fn set<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {

@@ -98,7 +98,9 @@ impl AttemptError {
         if text.len() > Self::MAX_TEXT_BYTES {
             let whole = text.len();
             text.truncate(text.floor_char_boundary(Self::MAX_TEXT_BYTES));
-            text.push_str(&format!(" [cut: {whole} bytes in all]"));
+            text += " [cut: ";
+            text += &whole.to_string();
+            text += " bytes in all]";
         }
         Self { attempt, kind, text }
     }

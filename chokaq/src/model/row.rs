@@ -227,7 +227,7 @@ pub struct Zombie {
     pub job_type: String,
     /// The worker that held it.
     pub worker: Option<String>,
-    /// Whether it is Pending again (on_crash = retry, attempts left) rather than dead.
+    /// Whether it is Pending again (`on_crash = "retry"`, attempts left) rather than dead.
     pub retried: bool,
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn run(shared: Arc<Shared>, clock: ControlClock) {
     loop {
         let since = clock.since();
         if since < patience {
-            sleep(patience - since).await;
+            sleep(patience.saturating_sub(since)).await;
             continue;
         }
         let read = shared.storage().read_control(shared.id.clone(), shared.queues.clone()).await;

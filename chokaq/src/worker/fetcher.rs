@@ -241,7 +241,7 @@ impl Rate {
             #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
             let now = (started - self.started) as f64 / elapsed.as_secs_f64();
             self.per_second =
-                if now > self.per_second { now } else { (self.per_second + now) / 2.0 };
+                if now > self.per_second { now } else { self.per_second.midpoint(now) };
             self.started = started;
             self.since = Instant::now();
         }

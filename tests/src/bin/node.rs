@@ -1,6 +1,8 @@
-//! One process of the tests that need several: `node drain|limited URL FOLDER`.
+//! One process of the tests that need several: `node drain|limited|crash|produce URL FOLDER`.
 //!
-//! A worker runs until it is idle; its handlers write what they did to a file of their own process in the folder.
+//! `drain` and `limited` run a worker until it is idle, `crash` runs one until it is killed; the handlers write what
+//! they did to a file of their own process in the folder. `produce` enqueues until it is killed, and writes what was
+//! acknowledged.
 
 use std::{
     fs::{File, OpenOptions},
@@ -54,6 +56,44 @@ impl Job for Limited {
     }
 }
 
+/// Notes that it started, and works a little: a kill finds many of them running.
+#[job(queue = "crash", on_crash = "retry", retries = 1000)]
+struct Crash;
+
+impl Job for Crash {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        ctx.state::<Journal>()?.write(&format!("{} {}", ctx.id(), ctx.attempt()))?;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        Ok(())
+    }
+}
+
+/// What a producer that is killed leaves.
+#[job(queue = "produced", enqueue_only)]
+struct Produced {
+    number: u64,
+    text: String,
+}
+
+/// Enqueues numbered jobs from where the last producer left off; each number has a key, some come in batches.
+async fn produce(pool: &Pool, journal: &Journal, from: u64) -> Result<(), JobError> {
+    let job = |number: u64| Produced { number, text: "x".repeat(2_000) };
+    let mut number = from;
+    loop {
+        let key = format!("key-{number}");
+        let id = job(number).enqueue(pool).idempotency_key(key).await?.id;
+        journal.write(&format!("one {number} {id}"))?;
+        let batch = number + 1..number + 50;
+        let jobs: Vec<_> = batch.clone().map(job).collect();
+        let keyed = Produced::enqueue_all(pool, jobs)
+            .idempotency_key_by(|job| format!("key-{}", job.number));
+        keyed.await?;
+        journal.write(&format!("batch {} {}", batch.start, batch.end))?;
+        number = batch.end;
+    }
+}
+
 fn now() -> Result<u128, JobError> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos())
 }
@@ -66,14 +106,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .init();
     let mut args = std::env::args().skip(1);
     let (Some(mode), Some(url), Some(folder)) = (args.next(), args.next(), args.next()) else {
-        return Err("usage: node drain|limited URL FOLDER".into());
+        return Err("usage: node drain|limited|crash|produce URL FOLDER [FROM]".into());
     };
     let pool = Pool::connect(url).await?;
-    let worker = Worker::builder(&pool).state(Journal::open(&folder)?).concurrency(20);
+    let journal = Journal::open(&folder)?;
+    if mode == "produce" {
+        let from = args.next().unwrap_or_default().parse()?;
+        return produce(&pool, &journal, from).await.map_err(|e| e.to_string().into());
+    }
+    let worker = Worker::builder(&pool).state(journal).concurrency(20);
+    if mode == "crash" {
+        return Ok(worker.only::<(Crash,)>().build()?.run().await?);
+    }
     let worker = match mode.as_str() {
         "drain" => worker.only::<(Drain,)>(),
         "limited" => worker.only::<(Limited,)>(),
-        _ => return Err("the mode is drain or limited".into()),
+        _ => return Err(format!("there is no mode {mode:?}").into()),
     };
     worker.build()?.run_until_idle().await?;
     Ok(())

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use chokaq::{Enqueue, Pool, prelude::*};
+use chokaq::{Enqueue, Pool};
 
 use crate::support::{Note, detail, file, memory, note};
 
 #[tokio::test]
 async fn what_the_builder_sets_stands_in_the_row() {
     let pool = memory().await;
-    let at = SystemTime::now() + Duration::from_secs(3600);
+    let at = SystemTime::now() + Duration::from_hours(1);
     let enqueued = note("x")
         .enqueue(&pool)
         .queue("other")

@@ -1,7 +1,10 @@
 //! What a worker does, seen through the public API, on the embedded backend.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+
 mod cancelling;
 mod controls;
+mod crashes;
 mod enqueueing;
 mod failing;
 mod leases;

@@ -27,7 +27,7 @@ fn join(nodes: Vec<Child>) {
 }
 
 /// The lines that all nodes wrote.
-fn journal(folder: &Path) -> Vec<String> {
+pub(crate) fn journal(folder: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
