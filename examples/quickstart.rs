@@ -114,7 +114,8 @@ async fn report(pool: &Pool, runs: &[JobContext]) -> Result<(), Box<dyn Error>> 
     let first = runs.iter().map(JobContext::started_at).min().ok_or("nothing ran")?;
     let due = runs.iter().filter(|run| run.due_at() <= first);
     let last = due.clone().map(JobContext::started_at).max().unwrap_or(first);
-    println!("throughput  {:>6.0}  jobs/s", due.count() as f64 / last.since(first).as_secs_f64());
+    let jobs = f64::from(u32::try_from(due.count())?);
+    println!("throughput  {:>6.0}  jobs/s", jobs / last.since(first).as_secs_f64());
     let mut waits: Vec<_> = runs.iter().map(|run| run.started_at().since(run.due_at())).collect();
     waits.sort();
     for percent in [50, 99] {
