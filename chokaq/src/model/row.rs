@@ -64,7 +64,7 @@ pub enum EnqueueOutcome {
 pub struct Lease {
     pub(crate) job: JobId,
     pub(crate) seq: i64,
-    pub(crate) lease: LeaseId,
+    pub(crate) fence: LeaseId,
     pub(crate) worker: WorkerId,
 }
 
@@ -76,7 +76,7 @@ impl Lease {
 
     /// The fetch's fence.
     pub fn lease_id(&self) -> LeaseId {
-        self.lease
+        self.fence
     }
 
     /// The holder.

@@ -64,7 +64,7 @@ impl Job for Crash {
     type Output = ();
     async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
         ctx.state::<Journal>()?.write(&format!("{} {}", ctx.id(), ctx.attempt()))?;
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         Ok(())
     }
 }

@@ -14,7 +14,9 @@ async fn a_waiting_job_that_is_cancelled_never_runs() {
     let log = Log::default();
     let id = note("cancelled").enqueue(&pool).await.unwrap().id;
     assert_eq!(pool.cancel(id).await.unwrap(), CancelOutcome::Cancelled);
-    assert_eq!(pool.cancel(id).await.unwrap(), CancelOutcome::NotActive);
+    assert_eq!(pool.cancel(id).await.unwrap(), CancelOutcome::Cancelled, "again is the same");
+    let nobody = chokaq::JobId::new();
+    assert_eq!(pool.cancel(nobody).await.unwrap(), CancelOutcome::NotActive);
     let worker = worker(&pool).only::<(crate::support::Note,)>().state(log.clone());
     worker.build().unwrap().run_until_idle().await.unwrap();
     assert_eq!(death(&pool, id).await.0, FailureReason::Cancelled);

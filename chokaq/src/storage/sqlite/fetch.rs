@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, Row, named_params, types::Value};
 use crate::{
     model::{FetchReply, FetchRequest, FetchedJob, Lease, LeaseId, Timestamp, WorkerId},
     storage::sqlite::{
+        controls::read_control,
         failure::{Fault, Outcome},
         queries,
         row::Cells,
@@ -17,36 +18,32 @@ use crate::{
 
 /// Claims a batch, or answers again what an earlier run of the same call claimed.
 pub(super) fn fetch_next_batch(tx: &Tx<'_>, request: FetchRequest) -> Outcome<FetchReply> {
+    let control = if request.with_control {
+        Some(read_control(tx, &request.worker, request.queues.as_deref())?)
+    } else {
+        None
+    };
+    let (jobs, passed_over) = find_or_claim(tx, request)?;
+    Ok(FetchReply { jobs, next_due: next_delayed(tx)?, passed_over, control })
+}
+
+fn find_or_claim(
+    tx: &Tx<'_>,
+    request: FetchRequest,
+) -> Outcome<(Vec<FetchedJob>, HashMap<String, u32>)> {
     if request.is_repeat {
         let jobs = find_claimed(tx, &request.worker, request.lease)?;
         if !jobs.is_empty() {
-            let passed_over = request.passed_over;
-            return Ok(FetchReply {
-                jobs,
-                next_due: next_delayed(tx)?,
-                passed_over,
-                control: None,
-            });
+            return Ok((jobs, request.passed_over));
         }
     }
     promote_due(tx)?;
     if request.take == 0 {
-        let passed_over = request.passed_over;
-        return Ok(FetchReply {
-            jobs: Vec::new(),
-            next_due: next_delayed(tx)?,
-            passed_over,
-            control: None,
-        });
+        return Ok((Vec::new(), request.passed_over));
     }
     let chosen = choose(tx, &request)?;
     let jobs = claim(tx, &request, &chosen.seqs)?;
-    Ok(FetchReply {
-        jobs,
-        next_due: next_delayed(tx)?,
-        passed_over: chosen.passed_over,
-        control: None,
-    })
+    Ok((jobs, chosen.passed_over))
 }
 
 /// The first claimable row of each of the queues (all where `None`), with the room that MaxWorkers leaves.
@@ -171,7 +168,7 @@ fn fetched_job(tx: &Tx<'_>, worker: &WorkerId, row: &Row<'_>) -> Outcome<Fetched
         lease: Lease {
             seq: cells.get(0)?,
             job: cells.job(1)?,
-            lease: cells.lease(2)?,
+            fence: cells.lease(2)?,
             worker: worker.clone(),
         },
         queue: cells.get(3)?,

@@ -264,7 +264,7 @@ fn recognise(tx: &Tx<'_>, lease: &Lease, ending: &Ending) -> Outcome<FinishOutco
     let found = tx
         .statement(queries::FIND_FINISHED.statement())?
         .query_row(
-            named_params! { "@id": lease.job.as_bytes(), "@lease": lease.lease.as_bytes() },
+            named_params! { "@id": lease.job.as_bytes(), "@lease": lease.fence.as_bytes() },
             |row| {
                 Ok((
                     row.get::<_, bool>(0)?,
