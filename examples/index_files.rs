@@ -83,7 +83,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool::connect(&format!("sqlite:{}", database.display())).await?;
 
     let (not_enqueued, problems) = mpsc::channel();
-    let found = IndexFile::enqueue_all(&pool, jobs(root, not_enqueued))
+    IndexFile::enqueue_all(&pool, jobs(root, not_enqueued))
         .idempotency_key_by(|job| idempotency_key(&job.path))
         .await?;
     Worker::builder(&pool).build()?.run_until_idle().await?;
@@ -107,7 +107,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for failure in &failures {
         eprintln!("failed: {failure}");
     }
-    println!("found      {:>12}", found.added);
     println!("files      {files:>12}");
     println!("bytes      {bytes:>12}");
     println!("lines      {lines:>12}");
@@ -134,13 +133,16 @@ fn jobs(root: Option<PathBuf>, problems: Sender<String>) -> impl Iterator<Item =
     let skipped: &[&str] = if root.is_some() { &[] } else { &[".git", "target"] };
     let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     let walk = WalkDir::new(root).into_iter();
-    walk.filter_entry(|entry| !skipped.iter().any(|name| entry.file_name() == *name)).filter_map(
-        move |entry| {
-            let path =
-                entry.map_err(|e| e.to_string()).and_then(|entry| path_of(&entry)).transpose()?;
-            path.map_err(|problem| problems.send(problem)).ok().map(|path| IndexFile { path })
-        },
-    )
+    let walk = walk.filter_entry(|entry| !skipped.iter().any(|name| entry.file_name() == *name));
+    walk.filter_map(move |entry| {
+        match entry.map_err(|e| e.to_string()).and_then(|entry| path_of(&entry)) {
+            Ok(path) => path.map(|path| IndexFile { path }),
+            Err(problem) => {
+                let _ = problems.send(problem);
+                None
+            }
+        }
+    })
 }
 
 /// The payload is JSON, so a path that is not Unicode cannot be in it.

@@ -4,7 +4,7 @@
 //! cargo run --release --example quickstart
 //! ```
 
-use std::{collections::BTreeMap, error::Error, sync::mpsc, time::Duration};
+use std::{error::Error, sync::mpsc, time::Duration};
 
 use chokaq::{JobCall, Pool, Worker, prelude::*};
 use indicatif::ProgressBar;
@@ -64,21 +64,10 @@ impl Job for ChargeCard {
 async fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("quickstart.db");
-    let pool = Pool::connect(&format!("sqlite:{}", file.display())).await?;
+    let pool = Pool::connect(format!("sqlite:{}", file.display())).await?;
+    let jobs = enqueue(&pool).await?;
 
-    let receipts = (1..=600).map(|order_id| SendReceipt { order_id });
-    let images = (1..=380).map(|width| ResizeImage { width });
-    let mut jobs = SendReceipt::enqueue_all(&pool, receipts).await?.added;
-    jobs += ResizeImage::enqueue_all(&pool, images).await?.added;
-    jobs += CallFlakyApi::enqueue_all(&pool, (0..20).map(|_| CallFlakyApi)).await?.added;
-    ChargeCard::enqueue(&pool).await?;
-    pool.enqueue_raw("resize_image", r#"{"width": "wide"}"#).queue("images").await?;
-    SendReceipt { order_id: 601 }.enqueue(&pool).delay(Duration::from_secs(1)).await?;
-    SendReceipt { order_id: 602 }.enqueue(&pool).idempotency_key("order 602").await?;
-    let again = SendReceipt { order_id: 602 }.enqueue(&pool).idempotency_key("order 602").await?;
-    jobs += 4;
-
-    // A layer sees every run: this one hands its context out, for the times below.
+    // A layer sees every run: this one hands its context out, for the times in the report.
     let (runs, ran) = mpsc::channel();
     let watch = MapRequestLayer::new(move |call: JobCall| {
         let _ = runs.send(call.context.clone());
@@ -88,29 +77,54 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let bar = tokio::spawn(show_progress(pool.clone(), jobs));
     worker.run_until_idle().await?;
     bar.abort();
+    report(&pool, &ran.try_iter().collect::<Vec<_>>()).await
+}
 
+/// Some of every kind; answers how many.
+async fn enqueue(pool: &Pool) -> chokaq::Result<u64> {
+    let receipts = (1..=600).map(|order_id| SendReceipt { order_id });
+    let images = (1..=380).map(|width| ResizeImage { width });
+    let mut jobs = SendReceipt::enqueue_all(pool, receipts).await?.added;
+    jobs += ResizeImage::enqueue_all(pool, images).await?.added;
+    jobs += CallFlakyApi::enqueue_all(pool, (0..20).map(|_| CallFlakyApi)).await?.added;
+    ChargeCard::enqueue(pool).await?;
+    pool.enqueue_raw("resize_image", r#"{"width": "wide"}"#).await?;
+    SendReceipt { order_id: 601 }.enqueue(pool).delay(Duration::from_secs(1)).await?;
+    let first = SendReceipt { order_id: 602 }.enqueue(pool).idempotency_key("602").await?;
+    let again = SendReceipt { order_id: 602 }.enqueue(pool).idempotency_key("602").await?;
+    jobs += 4;
+    println!("enqueued    {jobs:>6}");
+    let refused = u8::from(again.duplicate && again.id == first.id);
+    println!("duplicates  {refused:>6}  (the same key twice is one job)");
+    Ok(jobs)
+}
+
+/// What became of them, as the database has it, and how long they waited.
+async fn report(pool: &Pool, runs: &[JobContext]) -> Result<(), Box<dyn Error>> {
     let stats = pool.operator().summary_stats().await?;
-    let dead = pool.operator().dlq_page(None, None, 100).await?;
-    let mut reasons = BTreeMap::new();
-    for job in &dead {
-        *reasons.entry(job.reason.as_str()).or_insert(0) += 1;
+    println!("archived    {:>6}", stats.succeeded_total);
+    println!("retried     {:>6}", stats.retried_total);
+    println!("dead        {:>6}", stats.dead);
+    for job in pool.operator().dlq_page(None, None, 100).await? {
+        let reason = job.reason.as_str();
+        println!("  {:<14}{reason:<12}{}", job.job_type, job.error.unwrap_or_default());
     }
-    let runs: Vec<JobContext> = ran.try_iter().collect();
+
+    // Of what was due when the first one started: without the retries and the delayed one.
+    let first = runs.iter().map(JobContext::started_at).min().ok_or("nothing ran")?;
+    let due = runs.iter().filter(|run| run.due_at() <= first);
+    let last = due.clone().map(JobContext::started_at).max().unwrap_or(first);
+    let jobs = f64::from(u32::try_from(due.count())?);
+    println!("throughput  {:>6.0}  jobs/s", jobs / last.since(first).as_secs_f64());
     let mut waits: Vec<_> = runs.iter().map(|run| run.started_at().since(run.due_at())).collect();
     waits.sort();
-
-    println!("enqueued   {jobs:>7}   and {} refused as a duplicate", u32::from(again.duplicate));
-    println!("archived   {:>7}", stats.succeeded_total);
-    println!("retried    {:>7}", stats.retried_total);
-    println!("dead       {:>7}", stats.dead);
-    for (reason, count) in reasons {
-        println!("  {reason:<20} {count}");
+    for percent in [50, 99] {
+        let wait = waits.get(waits.len() * percent / 100).copied().unwrap_or_default();
+        println!(
+            "p{percent}         {:>6}  ms from due to start (they all came at once)",
+            wait.as_millis()
+        );
     }
-    println!(
-        "p50 from due to start {:?}, p99 {:?}",
-        waits[waits.len() / 2],
-        waits[waits.len() * 99 / 100]
-    );
     Ok(())
 }
 
