@@ -55,7 +55,7 @@ CREATE TABLE JobsHot (
 CREATE UNIQUE INDEX IX_JobsHot_Id ON JobsHot (Id);
 CREATE INDEX IX_JobsHot_Fetch ON JobsHot (Queue, Priority DESC, ScheduledAtUtc)
     WHERE Status = 0 AND IsReady = 1;
-CREATE INDEX IX_JobsHot_Delayed ON JobsHot (ScheduledAtUtc)
+CREATE INDEX IX_JobsHot_Delayed ON JobsHot (ScheduledAtUtc, Queue)
     WHERE Status = 0 AND IsReady = 0;
 CREATE UNIQUE INDEX IX_JobsHot_Idempotency ON JobsHot (Type, IdempotencyKey)
     WHERE IdempotencyKey IS NOT NULL;

@@ -1,8 +1,50 @@
 //! The embedded backend: one writer thread, readers beside it, one file that several processes may share.
+//!
+//! ```text
+//! contract    the storage traits: which call goes to which thread, in which class
+//! writer      the thread that writes; waiting: its queue; tx: what a call sees
+//! readers     threads that read;  checkpoint: the thread that empties the WAL
+//! connection  opening and pragmas;  migrate: the schema;  failure: errors that say what to do
+//! queries     the .sql files;  row: stored values back into the model
+//! enqueue · fetch, shares · leases · finalise, totals · rescue · operate · reads, pages     what the calls do
+//! ```
+
+mod checkpoint;
+mod connection;
+mod contract;
+mod enqueue;
+mod failure;
+mod fetch;
+mod finalise;
+mod leases;
+mod migrate;
+mod queries;
+mod readers;
+mod row;
+mod shares;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod tx;
+mod waiting;
+mod writer;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use crate::Result;
+use tokio::sync::watch;
+
+use crate::{
+    Result,
+    storage::sqlite::{
+        checkpoint::{Checkpointer, Signal},
+        connection::Opener,
+        failure::{DatabaseName, Outcome},
+        readers::Readers,
+        tx::Tx,
+        waiting::{Class, Effect},
+        writer::{Setup, Writer},
+    },
+};
 
 /// Where the database lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,20 +80,96 @@ impl Default for SqliteOptions {
     }
 }
 
-/// The SQLite backend.
+/// The SQLite backend. Dropping the last handle ends its threads, after the calls that wait.
 #[derive(Debug)]
-pub struct SqliteStorage {}
+pub struct SqliteStorage {
+    // In the order in which they end: whoever writes first, whoever cleans up last.
+    writer: Writer,
+    readers: Option<ReaderPools>,
+    _checkpointer: Option<Checkpointer>,
+    name: DatabaseName,
+    work_arrived: watch::Sender<u64>,
+}
+
+/// Pages that people look at never delay what a worker has to know.
+#[derive(Debug)]
+struct ReaderPools {
+    worker: Readers,
+    people: Readers,
+}
+
+/// Who waits for a read.
+#[derive(Debug, Clone, Copy)]
+enum Audience {
+    Worker,
+    People,
+}
 
 impl SqliteStorage {
     /// Opens the database, makes the file where it is missing, and migrates it.
     ///
     /// # Errors
     /// The file cannot be opened or written, or its schema is too new for this binary.
-    pub fn open(_location: Location, _options: SqliteOptions) -> Result<Arc<Self>> {
-        Err(crate::Error::config("not built yet"))
+    pub fn open(location: Location, options: SqliteOptions) -> Result<Arc<Self>> {
+        let opener = Opener::new(location, options);
+        let connection = opener.open_writer()?;
+        let work_arrived = watch::Sender::new(0);
+        let mut setup = Setup {
+            connection,
+            reopen: None,
+            name: opener.name.clone(),
+            call_limit: options.call_limit,
+            work_arrived: work_arrived.clone(),
+            committed: Box::new(|| {}),
+        };
+        let (mut readers, mut checkpointer) = (None, None);
+        if let Location::File(path) = &opener.location {
+            let signal = Signal::default();
+            checkpointer = Some(Checkpointer::start(&opener, path.clone(), signal.clone())?);
+            setup.committed = Box::new(move || signal.committed());
+            readers = Some(ReaderPools {
+                worker: Readers::start(&opener, path, 1)?,
+                people: Readers::start(&opener, path, 2)?,
+            });
+            let opener = opener.clone();
+            setup.reopen = Some(Box::new(move || opener.open_writer()));
+        }
+        Ok(Arc::new(Self {
+            writer: Writer::start(setup)?,
+            readers,
+            _checkpointer: checkpointer,
+            name: opener.name,
+            work_arrived,
+        }))
     }
 
     /// For tests of lost replies: the next `calls` write calls commit and then answer with a transient error.
     #[doc(hidden)]
-    pub fn lose_replies(&self, _calls: u32) {}
+    pub fn lose_replies(&self, calls: u32) {
+        self.writer.lose_replies(calls);
+    }
+
+    async fn write<T, F>(&self, class: Class, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Outcome<T> + Send + 'static,
+    {
+        self.writer.submit(class, Effect::Writes, work).await
+    }
+
+    /// Reads beside the writer; an in-memory database has one connection, and its reads stand in line with the writes.
+    async fn read<T, F>(&self, audience: Audience, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Outcome<T> + Send + 'static,
+    {
+        match (&self.readers, audience) {
+            (Some(readers), Audience::Worker) => readers.worker.read(work).await,
+            (Some(readers), Audience::People) => readers.people.read(work).await,
+            (None, Audience::Worker) => self.writer.submit(Class::Claim, Effect::Reads, work).await,
+            (None, Audience::People) => {
+                self.writer.submit(Class::Operator, Effect::Reads, work).await
+            }
+        }
+    }
 }
