@@ -137,12 +137,13 @@ async fn a_job_that_is_not_active_cannot_be_cancelled(db: &Db) {
 }
 
 async fn a_batch_answers_in_its_order(db: &Db) {
+    use CancelOutcome::{Cancelled, NotActive, Requested};
+
     let running = db.running(job()).await.job();
     let unknown = JobId::new();
     let pending = db.enqueue(job()).await;
     let batch = vec![running, unknown, pending];
     let answers = db.storage.cancel(batch, "all of them".to_owned()).await;
-    use CancelOutcome::{Cancelled, NotActive, Requested};
     assert_eq!(answers.expect("the storage answers"), [Requested, NotActive, Cancelled]);
     let nothing = db.storage.cancel(vec![], "none".to_owned()).await;
     assert_eq!(nothing.expect("the storage answers"), []);
@@ -163,7 +164,7 @@ async fn a_thousand_jobs_are_cancelled_in_one_call(db: &Db) {
     let ids = ids(&batch);
     db.enqueue_all(batch).await;
     let answers = db.storage.cancel(ids, "all".to_owned()).await.expect("the storage answers");
-    assert_eq!(answers, [CancelOutcome::Cancelled; 1_000]);
+    assert_eq!(answers, vec![CancelOutcome::Cancelled; 1_000]);
     assert_eq!((db.rows().await, db.totals().await), ([0, 0, 1_000], (0, 1_000, 0)));
 }
 

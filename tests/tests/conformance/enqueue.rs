@@ -59,7 +59,7 @@ async fn an_empty_batch_is_answered(db: &Db) {
 async fn a_batch_of_a_thousand_jobs_on_many_queues_is_stored_whole(db: &Db) {
     let batch: Vec<_> = (0..1_000).map(|n| job_on(&format!("queue-{}", n % 50))).collect();
     let answers = db.enqueue_all(batch).await;
-    assert_eq!(answers, [EnqueueOutcome::Stored; 1_000]);
+    assert_eq!(answers, vec![EnqueueOutcome::Stored; 1_000]);
     assert_eq!(db.rows().await, [1_000, 0, 0]);
     assert_eq!(db.queue_stats("queue-49").await.ready, 20);
 }

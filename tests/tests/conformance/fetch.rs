@@ -1,4 +1,4 @@
-//! fetch_next_batch: Pending, due rows, by priority, under a fresh lease; no attempt used.
+//! `fetch_next_batch`: Pending, due rows, by priority, under a fresh lease; no attempt used.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -30,6 +30,8 @@ claims!(
     a_repeat_of_a_fetch_that_never_happened_loses_nothing,
     a_repeat_never_returns_a_row_that_went_back,
 );
+
+const HOUR: Duration = Duration::from_hours(1);
 
 async fn a_fetch_claims_and_uses_no_attempt(db: &Db) {
     let id = db.enqueue(job()).await;
@@ -130,22 +132,22 @@ async fn the_earlier_due_goes_first_among_equal_priority(db: &Db) {
     assert_eq!(db.fetch_ids(2).await, [older, younger]);
 }
 
-fn delayed(seconds: u64) -> NewJob {
-    NewJob { due: Due::After(Duration::from_secs(seconds)), ..job() }
+fn delayed(delay: Duration) -> NewJob {
+    NewJob { due: Due::After(delay), ..job() }
 }
 
 async fn a_delayed_row_is_not_fetched_before_it_is_due(db: &Db) {
-    let id = db.enqueue(delayed(3_600)).await;
+    let id = db.enqueue(delayed(HOUR)).await;
     assert_eq!(db.fetch_ids(10).await, []);
-    db.age(id, Duration::from_secs(3_500)).await;
+    db.age(id, Duration::from_mins(55)).await;
     assert_eq!(db.fetch_ids(10).await, []);
     assert_eq!(db.state(id).await, PENDING);
 }
 
 async fn a_delayed_row_is_promoted_when_it_is_due(db: &Db) {
-    let id = db.enqueue(delayed(3_600)).await;
-    db.enqueue(delayed(3_600)).await;
-    db.age(id, Duration::from_secs(3_600)).await;
+    let id = db.enqueue(delayed(HOUR)).await;
+    db.enqueue(delayed(HOUR)).await;
+    db.age(id, HOUR).await;
     assert_eq!(db.fetch_ids(10).await, [id]);
 }
 
@@ -166,7 +168,7 @@ async fn two_thousand_rows_that_fall_due_together_all_come(db: &Db) {
 }
 
 async fn a_promoted_row_keeps_its_priority(db: &Db) {
-    let urgent = db.enqueue(NewJob { priority: 99, ..delayed(60) }).await;
+    let urgent = db.enqueue(NewJob { priority: 99, ..delayed(SECOND * 60) }).await;
     let plain = db.enqueue(job()).await;
     db.age(urgent, SECOND * 60).await;
     assert_eq!(db.fetch_ids(2).await, [urgent, plain]);

@@ -1,4 +1,4 @@
-//! finalise: archive_succeeded, move_to_dlq, reschedule_for_retry and snooze, in one transaction with their totals.
+//! finalise: `archive_succeeded`, `move_to_dlq`, `reschedule_for_retry` and snooze, in one transaction with their totals.
 
 use crate::prelude::*;
 
@@ -182,6 +182,8 @@ async fn one_finish_twice_in_a_batch_doubles_nothing(db: &Db) {
 }
 
 async fn a_mixed_batch_answers_in_its_order(db: &Db) {
+    use FinishOutcome::{Done, LifetimeExpired};
+
     let batch = jobs(5, || NewJob { max_age: Duration::from_hours(2), ..job() });
     db.enqueue_all(batch).await;
     let leases: Vec<_> = db.fetch("w", 5).await.into_iter().map(|job| job.lease).collect();
@@ -195,7 +197,6 @@ async fn a_mixed_batch_answers_in_its_order(db: &Db) {
     ];
     let batch = leases.iter().zip(outcomes).map(|(lease, o)| finish_of(lease, o)).collect();
     let answers = db.storage.finalise(batch).await.expect("the storage answers");
-    use FinishOutcome::{Done, LifetimeExpired};
     assert_eq!(answers, [LifetimeExpired, Done, Done, Done, Done]);
     let mut states = Vec::new();
     for lease in &leases {
@@ -208,6 +209,8 @@ async fn a_mixed_batch_answers_in_its_order(db: &Db) {
 }
 
 async fn a_lost_lease_does_not_fail_the_others_of_its_batch(db: &Db) {
+    use FinishOutcome::{Done, LeaseLost};
+
     db.enqueue_all(jobs(3, job)).await;
     let leases: Vec<_> = db.fetch("w", 3).await.into_iter().map(|job| job.lease).collect();
     // The middle one was never started.
@@ -215,7 +218,6 @@ async fn a_lost_lease_does_not_fail_the_others_of_its_batch(db: &Db) {
     db.start(&leases[2]).await;
     let batch = leases.iter().map(|lease| finish_of(lease, succeeded())).collect();
     let answers = db.storage.finalise(batch).await.expect("the storage answers");
-    use FinishOutcome::{Done, LeaseLost};
     assert_eq!(answers, [Done, LeaseLost, Done]);
     assert_eq!((db.rows().await, db.totals().await), ([1, 2, 0], (2, 0, 0)));
 }

@@ -53,7 +53,7 @@ pub(crate) trait Backend: Send + Sync {
     /// The values of the `Id` column of Hot, Archive and DLQ, in one snapshot.
     fn ids(&self) -> Answer<'_, [Vec<JobId>; 3]>;
 
-    /// The row of one job in JobsHot.
+    /// The row of one job in `JobsHot`.
     fn hot(&self, job: JobId) -> Answer<'_, Option<Row>>;
 
     /// The rows of a queue that are Fetched or Processing.
@@ -76,7 +76,7 @@ impl Deref for Db {
 }
 
 /// How long a claim may take before it is said to hang; no claim depends on it.
-const HANGS_AFTER: Duration = Duration::from_secs(120);
+const HANGS_AFTER: Duration = Duration::from_mins(2);
 
 /// Runs one claim on a fresh database, then checks the whole database.
 pub(crate) async fn prove<B: Backend + 'static>(claim: impl AsyncFnOnce(&Db)) {
@@ -112,13 +112,13 @@ impl Db {
         self.backend.now().await
     }
 
-    /// One column of a job's row in JobsHot.
+    /// One column of a job's row in `JobsHot`.
     pub(crate) async fn hot(&self, job: JobId, column: &str) -> Option<String> {
         let row = self.backend.hot(job).await.expect("the job stands in JobsHot");
         row.get(column).unwrap_or_else(|| panic!("JobsHot has a column {column}")).clone()
     }
 
-    /// A time of a job's row in JobsHot.
+    /// A time of a job's row in `JobsHot`.
     pub(crate) async fn hot_ms(&self, job: JobId, column: &str) -> Option<i64> {
         self.hot(job, column).await.map(|text| text.parse().expect("a time is a number"))
     }

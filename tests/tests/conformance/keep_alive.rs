@@ -1,4 +1,4 @@
-//! keep_alive: renews the leases of running rows, stores progress, brings cancels, and answers which leases are lost.
+//! `keep_alive`: renews the leases of running rows, stores progress, brings cancels, and answers which leases are lost.
 
 use chokaq::model::Beat;
 
@@ -48,6 +48,8 @@ async fn a_beat_of_a_finished_job_says_that_the_lease_is_lost(db: &Db) {
 }
 
 async fn a_batch_answers_in_its_order(db: &Db) {
+    use BeatOutcome::{Alive, CancelRequested, LeaseLost};
+
     db.enqueue_all(jobs(4, job)).await;
     let leases: Vec<_> = db.fetch("w", 4).await.into_iter().map(|job| job.lease).collect();
     // The last one stays Fetched.
@@ -58,7 +60,6 @@ async fn a_batch_answers_in_its_order(db: &Db) {
     db.cancel(leases[2].job()).await;
     let beats = leases.iter().map(|lease| Beat { lease: lease.clone(), progress: None }).collect();
     let answers = db.storage.keep_alive(beats).await.expect("the storage answers");
-    use BeatOutcome::{Alive, CancelRequested, LeaseLost};
     assert_eq!(answers, [LeaseLost, Alive, CancelRequested, LeaseLost]);
 }
 
@@ -109,5 +110,5 @@ async fn a_thousand_beats_in_one_call_renew_all(db: &Db) {
     db.storage.mark_as_processing(leases.clone()).await.expect("the storage answers");
     let beats = leases.into_iter().map(|lease| Beat { lease, progress: None }).collect();
     let answers = db.storage.keep_alive(beats).await.expect("the storage answers");
-    assert_eq!(answers, [BeatOutcome::Alive; 1_000]);
+    assert_eq!(answers, vec![BeatOutcome::Alive; 1_000]);
 }

@@ -1,4 +1,4 @@
-//! mark_as_processing: the last guard before user code; counts the attempt, once.
+//! `mark_as_processing`: the last guard before user code; counts the attempt, once.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! next_due: how long a worker with nothing to do may sleep, and whether it may stop.
+//! `next_due`: how long a worker with nothing to do may sleep, and whether it may stop.
 
 use crate::prelude::*;
 

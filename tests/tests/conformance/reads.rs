@@ -1,4 +1,4 @@
-//! find_job, totals, health, rates and error groups.
+//! `find_job`, totals, health, rates and error groups.
 
 use std::collections::BTreeMap;
 

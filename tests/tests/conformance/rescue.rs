@@ -1,4 +1,4 @@
-//! recover_abandoned and archive_zombies: what happens to the rows of workers that are gone.
+//! `recover_abandoned` and `archive_zombies`: what happens to the rows of workers that are gone.
 
 use crate::prelude::*;
 
@@ -84,11 +84,11 @@ async fn a_second_scan_within_the_suspicion_never_moves_a_row(db: &Db) {
     for _ in 0..3 {
         assert_eq!(db.scan().await, []);
     }
-    db.age(lease.job(), SUSPICION - SECOND * 5).await;
+    db.age(lease.job(), SUSPICION / 4 * 3).await;
     assert_eq!(db.scan().await, []);
     assert_eq!(db.state(lease.job()).await, PROCESSING);
-    // The note is of the first scan, not of the last: another five seconds, and it moves.
-    db.age(lease.job(), SECOND * 5).await;
+    // The note is of the first scan, not of the last: another quarter, and it moves.
+    db.age(lease.job(), SUSPICION / 4).await;
     assert_eq!(db.scan().await.len(), 1);
 }
 
@@ -118,7 +118,7 @@ async fn a_beat_in_between_clears_the_suspicion(db: &Db) {
 
 async fn a_row_that_beats_is_never_suspected(db: &Db) {
     let lease = db.running(job()).await;
-    db.age(lease.job(), LEASE - SECOND * 10).await;
+    db.age(lease.job(), LEASE / 12 * 11).await;
     assert_eq!(db.changes_nothing("a scan", db.scan()).await, []);
 }
 

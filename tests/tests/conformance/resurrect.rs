@@ -158,11 +158,12 @@ async fn a_job_that_is_not_dead_cannot_be_resurrected(db: &Db) {
 }
 
 async fn a_batch_answers_in_its_order(db: &Db) {
+    use ResurrectOutcome::{KeyHeld, NotDead, Resurrected};
+
     let dead = [db.buried(job()).await, db.buried(keyed("k")).await, db.buried(job()).await];
     let by = db.enqueue(keyed("k")).await;
     let batch = vec![dead[2], dead[1], JobId::new(), dead[0]];
     let answers = db.storage.resurrect(batch, ResurrectEdits::default()).await;
-    use ResurrectOutcome::{KeyHeld, NotDead, Resurrected};
     assert_eq!(
         answers.expect("the storage answers"),
         [Resurrected, KeyHeld { by }, NotDead, Resurrected]

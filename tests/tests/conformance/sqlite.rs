@@ -131,7 +131,7 @@ impl Backend for Sqlite {
 
 fn columns(connection: &Connection, table: &str) -> Vec<String> {
     let query = connection.prepare(&format!("SELECT * FROM {table}")).expect("the table exists");
-    query.column_names().into_iter().map(str::to_owned).collect()
+    query.column_names().map(str::to_owned).collect()
 }
 
 fn rows(connection: &Connection, table: &str) -> Vec<Row> {

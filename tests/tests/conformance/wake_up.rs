@@ -1,4 +1,4 @@
-//! work_arrived: a fetcher of this process that found nothing is woken by whatever may have made a row claimable.
+//! `work_arrived`: a fetcher of this process that found nothing is woken by whatever may have made a row claimable.
 
 use tokio::sync::watch;
 

@@ -1,6 +1,9 @@
 //! The `.sql` files, and SQL text taken apart as far as the checks need.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// One named query.
 pub(crate) struct QueryFile {
@@ -12,8 +15,8 @@ pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sql/sqlite")
 }
 
-fn sql_files(folder: PathBuf) -> Vec<QueryFile> {
-    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+fn sql_files(folder: &Path) -> Vec<QueryFile> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut files = Vec::new();
     for entry in entries {
         let path = entry.expect("the folder is listed").path();
@@ -29,12 +32,12 @@ fn sql_files(folder: PathBuf) -> Vec<QueryFile> {
 
 /// Every named query.
 pub(crate) fn queries() -> Vec<QueryFile> {
-    sql_files(folder())
+    sql_files(&folder())
 }
 
 /// Every migration, in order.
 pub(crate) fn migrations() -> Vec<QueryFile> {
-    sql_files(folder().join("migrations"))
+    sql_files(&folder().join("migrations"))
 }
 
 impl QueryFile {

@@ -1,4 +1,4 @@
-//! The guards of the transition table: each statement that changes a row of JobsHot compares what its row of the table
+//! The guards of the transition table: each statement that changes a row of `JobsHot` compares what its row of the table
 //! says. The last tests take each guard away in turn and hold the check to notice.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use chokaq::model::{JobStatus, TRANSITIONS, Transition};
 
 use crate::files::{QueryFile, conjuncts, queries, statements};
 
-/// Whether the statement changes rows of JobsHot, or copies them into history before they are deleted.
+/// Whether the statement changes rows of `JobsHot`, or copies them into history before they are deleted.
 fn is_guarded(statement: &str) -> bool {
     let changes = statement.contains("UPDATE JobsHot") || statement.contains("DELETE FROM JobsHot");
     let inserts =
@@ -51,8 +51,11 @@ fn faults_of(statement: &str, transition: &Transition) -> Vec<String> {
     if allowed(statement) != from {
         faults.push(format!("it lets {:?} through, not {from:?}", allowed(statement)));
     }
+    let conjuncts = conjuncts(statement);
+    if !conjuncts.iter().any(|conjunct| names_rows(conjunct)) {
+        faults.push("it does not say which rows".to_owned());
+    }
     if transition.owned {
-        let conjuncts = conjuncts(statement);
         let has =
             |ways: &[&str]| conjuncts.iter().any(|c| ways.iter().any(|way| c.starts_with(way)));
         for (column, ways) in OWNER_GUARDS {
@@ -62,6 +65,11 @@ fn faults_of(statement: &str, transition: &Transition) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Whether a conjunct picks rows by their number or id.
+fn names_rows(conjunct: &str) -> bool {
+    ["Seq = @", "Seq IN (", "Id = @", "Id IN ("].iter().any(|way| conjunct.starts_with(way))
 }
 
 /// What an owned statement compares, and how.
@@ -117,6 +125,7 @@ fn mutants(text: &str) -> Vec<(String, String)> {
     for (n, statement) in statements.iter().enumerate().filter(|(_, s)| is_guarded(s)) {
         for guard in conjuncts(statement) {
             let is_guard = statuses(guard).is_some()
+                || names_rows(guard)
                 || OWNER_GUARDS
                     .iter()
                     .flat_map(|(_, ways)| *ways)

@@ -32,12 +32,14 @@ fn plan(connection: &Connection, statement: &str) -> Vec<String> {
     steps
 }
 
-/// A walk over a whole table. Rows that are claimed are as few as the fleet has permits and buffers.
-fn is_unbounded(step: &str) -> bool {
+/// A walk over a whole table. Two walks are bounded: over the claimed rows, which are as few as the fleet has permits and
+/// buffers, and over the delayed rows in the order of their index, up to a LIMIT.
+fn is_unbounded(step: &str, statement: &str) -> bool {
     let scans = ["JobsHot", "JobsArchive", "JobsDLQ"]
         .iter()
         .any(|table| step.split_whitespace().take(2).eq(["SCAN", table]));
-    scans && !step.contains("INDEX IX_JobsHot_Active")
+    let in_order = step.contains("INDEX IX_JobsHot_Delayed") && statement.contains(" LIMIT ");
+    scans && !step.contains("INDEX IX_JobsHot_Active") && !in_order
 }
 
 /// The statements of the worker's path that walk over a whole table.
@@ -49,7 +51,7 @@ fn unbounded(connection: &Connection, files: &[QueryFile]) -> Vec<String> {
             found.extend(
                 steps
                     .into_iter()
-                    .filter(|step| is_unbounded(step))
+                    .filter(|step| is_unbounded(step, &statement))
                     .map(|step| format!("{}: {step}", file.name)),
             );
         }
