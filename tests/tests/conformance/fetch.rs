@@ -23,6 +23,7 @@ claims!(
     only_served_queues_are_fetched,
     no_served_queue_means_no_work,
     a_queue_that_does_not_exist_is_no_error,
+    a_queue_named_twice_is_served_once,
     a_batch_stops_at_its_bytes,
     one_row_larger_than_the_bytes_is_still_claimed,
     the_reply_says_when_the_next_delayed_row_is_due,
@@ -200,6 +201,13 @@ async fn a_queue_that_does_not_exist_is_no_error(db: &Db) {
     assert!(db.fetch_with(serving(&["imaginary"], 10)).await.is_empty());
     let fetched = db.fetch_with(serving(&["imaginary", "real"], 10)).await;
     assert_eq!(fetched[0].lease.job(), id);
+}
+
+async fn a_queue_named_twice_is_served_once(db: &Db) {
+    db.enqueue_all(jobs(4, || job_on("a"))).await;
+    let fetched = db.fetch_with(serving(&["a", "a"], 3)).await;
+    let claimed: HashSet<_> = fetched.iter().map(|job| job.lease.job()).collect();
+    assert_eq!((fetched.len(), claimed.len()), (3, 3));
 }
 
 fn payload_of(bytes: usize) -> NewJob {

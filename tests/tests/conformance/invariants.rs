@@ -14,6 +14,7 @@ claims!(
     i3_a_worker_that_lost_its_lease_changes_nothing,
     i4_an_attempt_is_counted_at_the_mark_and_given_back_by_a_snooze,
     i5_what_was_committed_is_there_after_the_process_is_gone,
+    i5_calls_that_are_abandoned_leave_no_job_behind,
     i5_rescue_brings_back_what_a_gone_process_held,
     i6_totals_never_go_down,
     i7_no_order_of_calls_exceeds_a_limit,
@@ -178,6 +179,38 @@ async fn i5_what_was_committed_is_there_after_the_process_is_gone(db: &Db) {
     assert_eq!(db.state(fetched.job()).await, FETCHED);
     assert_eq!(db.state(pending).await, PENDING);
     assert_eq!(db.rows().await, [3, 1, 1]);
+}
+
+async fn i5_calls_that_are_abandoned_leave_no_job_behind(db: &Db) {
+    const JOBS: usize = 40;
+    let batch = jobs(JOBS, job);
+    let ids = ids(&batch);
+    db.enqueue_all(batch).await;
+    let calls: Vec<_> = (0..JOBS)
+        .map(|n| {
+            let calls = Calls::clone(db);
+            tokio::spawn(async move { calls.fetch(&format!("w{n}"), 1).await })
+        })
+        .collect();
+    // Some were not sent, some are under way, some are done: nobody hears of any.
+    for call in &calls {
+        call.abort();
+    }
+    // A call under way may still commit: rescue and work until every job is done, in a bounded number of rounds.
+    for _ in 0..1_000 {
+        for id in &ids {
+            if db.state(*id).await == FETCHED {
+                db.age(*id, Duration::from_hours(1)).await;
+            }
+        }
+        db.recover(Duration::from_mins(10), JOBS).await;
+        work(Calls::clone(db), "last".to_owned()).await;
+        if db.rows().await[0] == 0 {
+            break;
+        }
+    }
+    assert_eq!(db.rows().await[0], 0, "every job came to its end");
+    assert_eq!(db.rows().await.iter().sum::<usize>(), JOBS);
 }
 
 async fn i5_rescue_brings_back_what_a_gone_process_held(db: &Db) {

@@ -18,6 +18,7 @@ claims!(
     a_retry_whose_reply_was_lost_is_one_retry,
     a_snooze_whose_reply_was_lost_gives_one_attempt_back,
     an_expired_lifetime_whose_reply_was_lost_is_one_death,
+    a_retry_of_a_cancelled_job_whose_reply_was_lost_doubles_nothing,
     a_retry_that_was_fetched_again_before_the_repeat_is_left_alone,
     a_cancel_whose_reply_was_lost_is_one_cancel,
     a_resurrect_whose_reply_was_lost_is_one_job,
@@ -25,6 +26,7 @@ claims!(
     a_recovery_whose_reply_was_lost_loses_nothing,
     replies_lost_again_and_again_double_nothing,
     a_lost_reply_is_a_transient_error,
+    replies_lost_among_many_calls_at_once_lose_and_double_nothing,
 );
 
 /// Makes the call lose its reply, and holds the error to be transient.
@@ -159,6 +161,18 @@ async fn an_expired_lifetime_whose_reply_was_lost_is_one_death(db: &Db) {
     assert_eq!((db.rows().await, db.totals().await), ([0, 0, 1], (0, 1, 0)));
 }
 
+async fn a_retry_of_a_cancelled_job_whose_reply_was_lost_doubles_nothing(db: &Db) {
+    for outcome in [retry(Duration::ZERO), snooze(Duration::ZERO)] {
+        let lease = db.running(job()).await;
+        db.cancel(lease.job()).await;
+        lost_finish(db, &lease, outcome, FinishOutcome::Done).await;
+        if db.places(lease.job()).await == ["JobsHot"] {
+            db.cancel(lease.job()).await;
+        }
+    }
+    assert_eq!(db.rows().await, [0, 0, 2]);
+}
+
 async fn a_retry_that_was_fetched_again_before_the_repeat_is_left_alone(db: &Db) {
     for outcome in [retry(Duration::ZERO), snooze(Duration::ZERO)] {
         let lease = db.running(job()).await;
@@ -221,4 +235,36 @@ async fn replies_lost_again_and_again_double_nothing(db: &Db) {
     let detail = db.detail(lease.job()).await;
     assert_eq!((detail.attempts, detail.errors.len()), (1, 1));
     assert_eq!(db.totals().await, (0, 0, 1));
+}
+
+async fn replies_lost_among_many_calls_at_once_lose_and_double_nothing(db: &Db) {
+    db.enqueue_all(jobs(60, job)).await;
+    let leases: Vec<_> = db.fetch("w", 60).await.into_iter().map(|job| job.lease).collect();
+    db.storage.mark_as_processing(leases.clone()).await.expect("the storage answers");
+    db.lose_replies(20);
+    let mut tasks = Vec::new();
+    for lease in leases {
+        let calls = Calls::clone(db);
+        tasks.push(tokio::spawn(async move {
+            let mut lost = 0;
+            // Whoever's reply was lost calls again; which calls those are is up to the backend.
+            loop {
+                let call = calls.storage.finalise(vec![finish_of(&lease, succeeded())]).await;
+                match call {
+                    Ok(answers) => {
+                        assert_eq!(answers, [FinishOutcome::Done]);
+                        return lost;
+                    }
+                    Err(error) => assert!(error.is_transient(), "{error}"),
+                }
+                lost += 1;
+            }
+        }));
+    }
+    let mut lost = 0;
+    for task in tasks {
+        lost += task.await.expect("no call panics");
+    }
+    assert_eq!(lost, 20);
+    assert_eq!((db.rows().await, db.totals().await), ([0, 60, 0], (60, 0, 0)));
 }

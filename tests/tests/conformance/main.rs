@@ -42,6 +42,7 @@ mod many_workers;
 mod mark;
 mod max_workers;
 mod memory;
+mod migrate;
 mod model;
 mod next_due;
 mod pages;

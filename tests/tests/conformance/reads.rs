@@ -11,6 +11,7 @@ claims!(
     a_payload_of_a_megabyte_comes_back,
     the_summary_counts_every_state,
     queue_stats_count_per_queue,
+    a_row_counts_as_ready_from_the_moment_it_is_due,
     queue_stats_are_by_name,
     health_says_the_worst_lag,
     health_hides_inactive_queues_and_delayed_rows,
@@ -140,6 +141,19 @@ async fn queue_stats_count_per_queue(db: &Db) {
     assert!(stats.last_activity >= Some(before));
     let other = db.queue_stats("other").await;
     assert_eq!((other.ready, other.succeeded_total, other.last_activity), (1, 0, None));
+}
+
+async fn a_row_counts_as_ready_from_the_moment_it_is_due(db: &Db) {
+    let id = db.enqueue(NewJob { due: Due::After(SECOND * 60), ..job() }).await;
+    let counts = async || {
+        let stats = db.queue_stats("default").await;
+        (stats.ready, stats.delayed)
+    };
+    assert_eq!(counts().await, (0, 1));
+    // No fetch has promoted it: there may be no worker at all, which is when an operator looks.
+    db.age(id, SECOND * 60).await;
+    assert_eq!(counts().await, (1, 0));
+    assert_eq!(db.summary().await.pending, 1);
 }
 
 async fn queue_stats_are_by_name(db: &Db) {
