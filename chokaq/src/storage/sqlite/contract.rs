@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::{
-    Error,
     model::{
         ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
         EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
@@ -15,7 +14,10 @@ use crate::{
     },
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
-        sqlite::{SqliteStorage, enqueue, fetch, finalise, leases, waiting::Class},
+        sqlite::{
+            Audience, SqliteStorage, controls, enqueue, fetch, finalise, leases, migrate, operate,
+            pages, reads, rescue, waiting::Class,
+        },
     },
 };
 
@@ -38,10 +40,12 @@ impl WorkerStorage for SqliteStorage {
 
     fn read_control(
         &self,
-        _worker: WorkerId,
-        _queues: Option<Vec<String>>,
+        worker: WorkerId,
+        queues: Option<Vec<String>>,
     ) -> StorageFuture<'_, Control> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.read(Audience::Worker, move |tx| {
+            controls::read_control(tx, &worker, queues.as_deref())
+        }))
     }
 
     fn mark_as_processing(&self, leases: Vec<Lease>) -> StorageFuture<'_, Vec<MarkOutcome>> {
@@ -60,20 +64,24 @@ impl WorkerStorage for SqliteStorage {
         Box::pin(self.write(Class::Finalise, move |tx| finalise::finalise(tx, &batch)))
     }
 
-    fn recover_abandoned(&self, _limit: Duration, _batch: usize) -> StorageFuture<'_, u64> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+    fn recover_abandoned(&self, limit: Duration, batch: usize) -> StorageFuture<'_, u64> {
+        Box::pin(self.write(Class::Operator, move |tx| rescue::recover_abandoned(tx, limit, batch)))
     }
 
-    fn archive_zombies(&self, _scan: ZombieScan) -> StorageFuture<'_, Vec<Zombie>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+    fn archive_zombies(&self, scan: ZombieScan) -> StorageFuture<'_, Vec<Zombie>> {
+        Box::pin(self.write(Class::Operator, move |tx| rescue::archive_zombies(tx, scan)))
     }
 
     fn next_due(
         &self,
-        _queues: Option<Vec<String>>,
-        _horizon: Duration,
+        queues: Option<Vec<String>>,
+        horizon: Duration,
     ) -> StorageFuture<'_, Option<Duration>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(
+            self.read(Audience::Worker, move |tx| {
+                controls::next_due(tx, queues.as_deref(), horizon)
+            }),
+        )
     }
 
     fn work_arrived(&self) -> watch::Receiver<u64> {
@@ -82,60 +90,79 @@ impl WorkerStorage for SqliteStorage {
 }
 
 impl OperatorStorage for SqliteStorage {
-    fn find_job(&self, _id: JobId) -> StorageFuture<'_, Option<JobDetail>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+    fn find_job(&self, id: JobId) -> StorageFuture<'_, Option<JobDetail>> {
+        Box::pin(self.read(Audience::People, move |tx| reads::find_job(tx, id)))
     }
-    fn cancel(&self, _ids: Vec<JobId>, _reason: String) -> StorageFuture<'_, Vec<CancelOutcome>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+
+    fn cancel(&self, ids: Vec<JobId>, reason: String) -> StorageFuture<'_, Vec<CancelOutcome>> {
+        Box::pin(self.write(Class::Operator, move |tx| operate::cancel(tx, &ids, &reason)))
     }
+
     fn resurrect(
         &self,
-        _ids: Vec<JobId>,
-        _edits: ResurrectEdits,
+        ids: Vec<JobId>,
+        edits: ResurrectEdits,
     ) -> StorageFuture<'_, Vec<ResurrectOutcome>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.write(Class::Operator, move |tx| operate::resurrect(tx, &ids, &edits)))
     }
-    fn set_queue(&self, _queue: String, _change: QueueSettings) -> StorageFuture<'_, ()> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+
+    fn set_queue(&self, queue: String, change: QueueSettings) -> StorageFuture<'_, ()> {
+        Box::pin(self.write(Class::Operator, move |tx| operate::set_queue(tx, &queue, &change)))
     }
+
     fn get_summary_stats(&self) -> StorageFuture<'_, SummaryStats> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.read(Audience::People, reads::get_summary_stats))
     }
+
     fn get_queue_stats(&self) -> StorageFuture<'_, Vec<QueueStats>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.read(Audience::People, reads::get_queue_stats))
     }
+
     fn get_queue_health(&self) -> StorageFuture<'_, Vec<QueueHealth>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.read(Audience::People, reads::get_queue_health))
     }
-    fn get_throughput_stats(&self, _window: Duration) -> StorageFuture<'_, Vec<ThroughputPoint>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+
+    fn get_throughput_stats(&self, window: Duration) -> StorageFuture<'_, Vec<ThroughputPoint>> {
+        Box::pin(self.read(Audience::People, move |tx| reads::get_throughput_stats(tx, window)))
     }
-    fn get_top_dlq_errors(&self, _limit: usize) -> StorageFuture<'_, Vec<DlqErrorGroup>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+
+    fn get_top_dlq_errors(&self, limit: usize) -> StorageFuture<'_, Vec<DlqErrorGroup>> {
+        Box::pin(self.read(Audience::People, move |tx| reads::get_top_dlq_errors(tx, limit)))
     }
+
     fn get_archive_paged(
         &self,
-        _queue: Option<String>,
-        _after: Option<PageCursor>,
-        _limit: usize,
+        queue: Option<String>,
+        after: Option<PageCursor>,
+        limit: usize,
     ) -> StorageFuture<'_, Vec<ArchiveRow>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.read(Audience::People, move |tx| {
+            pages::get_archive_paged(tx, queue.as_deref(), after, limit)
+        }))
     }
+
     fn get_dlq_paged(
         &self,
-        _queue: Option<String>,
-        _after: Option<PageCursor>,
-        _limit: usize,
+        queue: Option<String>,
+        after: Option<PageCursor>,
+        limit: usize,
     ) -> StorageFuture<'_, Vec<DlqRow>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        Box::pin(self.read(Audience::People, move |tx| {
+            pages::get_dlq_paged(tx, queue.as_deref(), after, limit)
+        }))
     }
 }
 
 impl MigrationStorage for SqliteStorage {
     fn migrate(&self) -> StorageFuture<'_, Vec<String>> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        let name = self.name.clone();
+        Box::pin(
+            self.write(Class::Operator, move |tx| migrate::apply_within(tx.connection(), &name)),
+        )
     }
+
     fn migration_plan(&self) -> StorageFuture<'_, String> {
-        Box::pin(async { Err(Error::config("not built yet")) })
+        let name = self.name.clone();
+        Box::pin(self.read(Audience::People, move |tx| migrate::plan(tx.connection(), &name)))
     }
 }

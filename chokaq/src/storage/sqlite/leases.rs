@@ -74,14 +74,14 @@ pub(super) fn keep_alive(tx: &Tx<'_>, beats: &[Beat]) -> Outcome<Vec<BeatOutcome
 }
 
 /// Fetched -> Pending.
-pub(super) fn release(tx: &Tx<'_>, releases: &[Release]) -> Outcome<Vec<bool>> {
-    let mut outcomes = vec![false; releases.len()];
+pub(super) fn release(tx: &Tx<'_>, batch: &[Release]) -> Outcome<Vec<bool>> {
+    let mut outcomes = vec![false; batch.len()];
     let by_kind =
-        groups(releases, |release| (holder(&release.lease), release.delay, release.unknown_type));
+        groups(batch, |release| (holder(&release.lease), release.delay, release.unknown_type));
     for ((holder, delay, unknown_type), members) in by_kind {
-        let seqs = array(members.iter().map(|index| releases[*index].lease.seq));
+        let seqs = array(members.iter().map(|index| batch[*index].lease.seq));
         let mut statement = tx.statement(queries::RELEASE.statement())?;
-        let released = statement.query(named_params! {
+        let given_back = statement.query(named_params! {
             "@seqs": seqs,
             "@worker": holder.worker.as_str(),
             "@lease": holder.lease.as_bytes(),
@@ -89,18 +89,18 @@ pub(super) fn release(tx: &Tx<'_>, releases: &[Release]) -> Outcome<Vec<bool>> {
             "@due": delay.map(|delay| tx.now_ms().saturating_add(ms(delay))),
             "@is_unknown": unknown_type,
         })?;
-        let mut released = rows(released, job_of)?;
-        if !released.is_empty() {
+        let mut pending = rows(given_back, job_of)?;
+        if !pending.is_empty() {
             tx.note_work();
         }
-        if released.len() < members.len() {
+        if pending.len() < members.len() {
             let mut statement = tx.statement(queries::FIND_RELEASED.statement())?;
             let found = statement
                 .query(named_params! { "@seqs": seqs, "@lease": holder.lease.as_bytes() })?;
-            released.extend(rows(found, job_of)?);
+            pending.extend(rows(found, job_of)?);
         }
         for index in members {
-            outcomes[index] = released.contains(&releases[index].lease.job);
+            outcomes[index] = pending.contains(&batch[index].lease.job);
         }
     }
     Ok(outcomes)

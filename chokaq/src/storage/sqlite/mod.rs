@@ -6,20 +6,27 @@
 //! readers     threads that read;  checkpoint: the thread that empties the WAL
 //! connection  opening and pragmas;  migrate: the schema;  failure: errors that say what to do
 //! queries     the .sql files;  row: stored values back into the model
-//! enqueue · fetch, shares · leases · finalise, totals · rescue · operate · reads, pages     what the calls do
+//! enqueue · fetch, shares · leases · finalise, totals · rescue · controls · operate · reads, pages: what the calls do
 //! ```
 
 mod checkpoint;
 mod connection;
 mod contract;
+mod controls;
 mod enqueue;
 mod failure;
 mod fetch;
 mod finalise;
 mod leases;
 mod migrate;
+mod operate;
+mod pages;
+#[cfg(test)]
+mod plans;
 mod queries;
 mod readers;
+mod reads;
+mod rescue;
 mod row;
 mod shares;
 #[cfg(test)]

@@ -103,6 +103,30 @@ queries! {
     FIND_FINISHED: 1 = "find_finished";
     ADD_TO_TOTALS: 2 = "add_to_totals";
     IS_LIMITED: 1 = "is_limited";
+
+    RECOVER_ABANDONED: 1 = "recover_abandoned";
+    FIND_ZOMBIES: 1 = "find_zombies";
+    NOTE_SUSPECTS: 1 = "note_suspects";
+    ARCHIVE_ZOMBIES: 2 = "archive_zombies";
+    RETRY_ZOMBIES: 1 = "retry_zombies";
+    READ_CONTROL: 3 = "read_control";
+    NEXT_DUE: 2 = "next_due";
+
+    CANCEL_WAITING: 2 = "cancel_waiting";
+    CANCEL_RUNNING: 1 = "cancel_running";
+    FIND_CANCELLED: 1 = "find_cancelled";
+    RESURRECT: 2 = "resurrect";
+    FIND_RESURRECTED: 1 = "find_resurrected";
+    SET_QUEUE: 1 = "set_queue";
+
+    FIND_JOB: 1 = "find_job";
+    GET_SUMMARY_STATS: 1 = "get_summary_stats";
+    GET_QUEUE_STATS: 1 = "get_queue_stats";
+    GET_QUEUE_HEALTH: 2 = "get_queue_health";
+    GET_THROUGHPUT_STATS: 1 = "get_throughput_stats";
+    GET_TOP_DLQ_ERRORS: 1 = "get_top_dlq_errors";
+    GET_ARCHIVE_PAGED: 4 = "get_archive_paged";
+    GET_DLQ_PAGED: 4 = "get_dlq_paged";
 }
 
 #[cfg(test)]

@@ -3,13 +3,19 @@
 use std::{collections::HashMap, path::Path, time::Duration};
 
 use super::*;
+
+mod endings;
+mod files;
+mod operators;
+mod sharing;
+
 use crate::{
     model::{
         Beat, BeatOutcome, Due, EnqueueOutcome, FetchReply, FetchRequest, FetchedJob, Finish,
-        FinishOutcome, JobId, LeaseId, MarkOutcome, NewJob, OnCrash, Outcome as Ending, Release,
-        WorkerId,
+        FinishOutcome, JobDetail, JobId, LeaseId, MarkOutcome, NewJob, OnCrash, Outcome as Ending,
+        Release, WorkerId,
     },
-    storage::{ProducerStorage, WorkerStorage},
+    storage::{OperatorStorage, ProducerStorage, WorkerStorage},
 };
 
 pub(super) fn memory() -> Arc<SqliteStorage> {
@@ -57,6 +63,27 @@ pub(super) async fn fetch(storage: &SqliteStorage, take: usize) -> FetchReply {
 
 pub(super) fn succeeded(job: &FetchedJob) -> Finish {
     Finish { lease: job.lease.clone(), outcome: Ending::Succeeded { output: None, note: None } }
+}
+
+/// Claims one job and starts it.
+pub(super) async fn start(storage: &SqliteStorage) -> FetchedJob {
+    let job = fetch(storage, 1).await.jobs.remove(0);
+    let marked = storage.mark_as_processing(vec![job.lease.clone()]).await.unwrap();
+    assert!(matches!(marked[0], MarkOutcome::Started { .. }));
+    job
+}
+
+pub(super) async fn finish(
+    storage: &SqliteStorage,
+    job: &FetchedJob,
+    outcome: Ending,
+) -> FinishOutcome {
+    let finish = Finish { lease: job.lease.clone(), outcome };
+    storage.finalise(vec![finish]).await.unwrap().remove(0)
+}
+
+pub(super) async fn detail(storage: &SqliteStorage, id: JobId) -> JobDetail {
+    storage.find_job(id).await.unwrap().unwrap()
 }
 
 #[tokio::test]

@@ -1,0 +1,143 @@
+//! Files: opening, sharing, and what stands in the way.
+
+use super::*;
+use crate::{Error, storage::MigrationStorage};
+
+fn open(path: &Path, options: SqliteOptions) -> Result<Arc<SqliteStorage>, Error> {
+    SqliteStorage::open(Location::File(path.to_owned()), options)
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.db");
+    let new = job("mail");
+    let id = new.id;
+    file(&path).enqueue(vec![new]).await.unwrap();
+    let storage = file(&path);
+    assert!(storage.migrate().await.unwrap().is_empty());
+    assert_eq!(storage.migration_plan().await.unwrap(), "");
+    assert_eq!(fetch(&storage, 9).await.jobs[0].lease.job, id);
+}
+
+#[test]
+fn a_missing_directory_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nowhere").join("jobs.db");
+    let error = open(&path, SqliteOptions::default()).unwrap_err();
+    assert!(error.is_config(), "{error}");
+    assert!(error.to_string().contains("nowhere does not exist"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("letter.txt");
+    let text = "Dear reader, this is no database. ".repeat(100);
+    std::fs::write(&path, &text).unwrap();
+    let error = open(&path, SqliteOptions::default()).unwrap_err();
+    assert!(!error.is_transient());
+    assert!(error.to_string().contains("letter.txt is not a SQLite database"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_name_that_looks_like_a_uri_is_a_file_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file:jobs.db?mode=memory");
+    open(&path, SqliteOptions::default()).unwrap();
+    assert!(path.is_file());
+}
+
+#[test]
+fn several_may_open_and_migrate_a_new_file_at_once() {
+    for _ in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jobs.db");
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    open(&path, SqliteOptions::default()).unwrap();
+                });
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn two_storages_share_a_file_and_no_row_is_claimed_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.db");
+    let (a, b) = (file(&path), file(&path));
+    a.enqueue((0..200).map(|_| job("mail")).collect()).await.unwrap();
+    let claim = async |storage: &SqliteStorage| {
+        let mut claimed = Vec::new();
+        loop {
+            let jobs = fetch(storage, 7).await.jobs;
+            if jobs.is_empty() {
+                return claimed;
+            }
+            claimed.extend(jobs.into_iter().map(|job| job.lease.job));
+        }
+    };
+    let (mut of_a, of_b) = tokio::join!(claim(&a), claim(&b));
+    of_a.extend(of_b);
+    let distinct: std::collections::HashSet<_> = of_a.iter().collect();
+    assert_eq!((of_a.len(), distinct.len()), (200, 200));
+}
+
+#[tokio::test]
+async fn readers_answer_while_another_process_holds_the_write_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.db");
+    let options =
+        SqliteOptions { call_limit: Duration::from_millis(50), ..SqliteOptions::default() };
+    let storage = open(&path, options).unwrap();
+    let new = job("mail");
+    let id = new.id;
+    storage.enqueue(vec![new]).await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(detail(&storage, id).await.id, id);
+    let error = storage.enqueue(vec![job("mail")]).await.unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("jobs.db"), "{error}");
+    // A database that is up to date opens all the same.
+    open(&path, options).unwrap();
+}
+
+#[tokio::test]
+async fn a_malformed_row_is_named_and_its_claim_undone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.db");
+    let storage = file(&path);
+    let new = job("mail");
+    let id = new.id;
+    storage.enqueue(vec![new]).await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("UPDATE JobsHot SET MaxRetries = -1").unwrap();
+    let error = storage.fetch_next_batch(request(1)).await.unwrap_err();
+    assert!(!error.is_transient());
+    let expected = format!("JobsHot.MaxRetries of job {id}: -1 is out of its range");
+    assert!(error.to_string().contains(&expected), "{error}");
+    other.execute_batch("UPDATE JobsHot SET MaxRetries = 1").unwrap();
+    assert_eq!(fetch(&storage, 1).await.jobs.len(), 1);
+}
+
+#[tokio::test]
+async fn the_wal_is_begun_anew_under_constant_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("jobs.db");
+    let options = SqliteOptions { synchronous: Synchronous::Normal, ..SqliteOptions::default() };
+    let storage = open(&path, options).unwrap();
+    let payload = "x".repeat(100_000);
+    for _ in 0..80 {
+        let batch = (0..10).map(|_| NewJob { payload: payload.clone(), ..job("mail") });
+        storage.enqueue(batch.collect()).await.unwrap();
+    }
+    let wal = directory.path().join("jobs.db-wal");
+    let bytes = std::fs::metadata(wal).unwrap().len();
+    // 80 MB were written; the checkpointer may be a few transactions behind.
+    assert!(bytes < 70_000_000, "the WAL has {bytes} bytes");
+}
