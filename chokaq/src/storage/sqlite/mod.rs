@@ -127,13 +127,13 @@ impl SqliteStorage {
             name: opener.name.clone(),
             call_limit: options.call_limit,
             work_arrived: work_arrived.clone(),
-            committed: Box::new(|| {}),
+            checkpoints: None,
         };
         let (mut readers, mut checkpointer) = (None, None);
         if let Location::File(path) = &opener.location {
             let signal = Signal::default();
             checkpointer = Some(Checkpointer::start(&opener, path.clone(), signal.clone())?);
-            setup.committed = Box::new(move || signal.committed());
+            setup.checkpoints = Some(signal);
             readers = Some(ReaderPools {
                 worker: Readers::start(&opener, path, 1)?,
                 people: Readers::start(&opener, path, 2)?,

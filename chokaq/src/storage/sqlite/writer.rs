@@ -21,6 +21,7 @@ use crate::{
     Error, Result,
     model::Timestamp,
     storage::sqlite::{
+        checkpoint::Signal,
         connection::short_wait,
         failure::{DatabaseName, Fault, Outcome, is_busy, wants_a_new_connection},
         tx::Tx,
@@ -55,8 +56,8 @@ pub(super) struct Setup {
     pub(super) name: DatabaseName,
     pub(super) call_limit: Duration,
     pub(super) work_arrived: watch::Sender<u64>,
-    /// Called after each commit.
-    pub(super) committed: Box<dyn FnMut() + Send>,
+    /// The checkpointer's ear; `None` where there is no WAL.
+    pub(super) checkpoints: Option<Signal>,
 }
 
 impl Writer {
@@ -76,7 +77,7 @@ impl Writer {
             connection: Some(setup.connection),
             reopen: setup.reopen,
             work_arrived: setup.work_arrived,
-            committed: setup.committed,
+            checkpoints: setup.checkpoints,
             quantum,
             data_version: None,
             neighbour_until: None,
@@ -132,7 +133,7 @@ struct Thread {
     connection: Option<Connection>,
     reopen: Option<Box<dyn FnMut() -> Result<Connection> + Send>>,
     work_arrived: watch::Sender<u64>,
-    committed: Box<dyn FnMut() + Send>,
+    checkpoints: Option<Signal>,
     quantum: Duration,
     data_version: Option<i64>,
     neighbour_until: Option<Instant>,
@@ -303,7 +304,9 @@ impl Thread {
     }
 
     fn answer(&mut self, done: Vec<BoxedOperation>, has_work: bool) {
-        (self.committed)();
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.committed();
+        }
         if has_work {
             self.work_arrived.send_modify(|count| *count = count.wrapping_add(1));
         }
@@ -341,6 +344,9 @@ impl Thread {
 
     /// SQLite's lock is not fair: a writer that comes back at once would starve the other processes.
     fn leave_room(&self) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.give_way();
+        }
         if self.neighbour_until.is_some_and(|until| Instant::now() < until) {
             std::thread::sleep(Duration::from_micros(fastrand::u64(500..1_500)));
         }
