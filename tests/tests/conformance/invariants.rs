@@ -1,4 +1,5 @@
-//! The invariants I1 to I8 and I10 of the design, by name; I9 is held over the statements, in `sql_files.rs`.
+//! The invariants I1 to I8 and I10 of the design, by name; I5 stands in `gone_processes`, and I9 is held over
+//! the statements, in `sql_files`.
 
 use std::sync::{
     Arc,
@@ -13,9 +14,6 @@ claims!(
     i2_a_mark_says_no_in_every_state_but_its_own,
     i3_a_worker_that_lost_its_lease_changes_nothing,
     i4_an_attempt_is_counted_at_the_mark_and_given_back_by_a_snooze,
-    i5_what_was_committed_is_there_after_the_process_is_gone,
-    i5_calls_that_are_abandoned_leave_no_job_behind,
-    i5_rescue_brings_back_what_a_gone_process_held,
     i6_totals_never_go_down,
     i7_no_order_of_calls_exceeds_a_limit,
     i8_a_cancel_does_not_stop_any_outcome,
@@ -52,25 +50,6 @@ async fn i1_a_job_is_in_one_place_after_every_transition(db: &Db) {
     stands_in(db, id, "JobsHot").await;
     db.done(&lease, succeeded()).await;
     stands_in(db, id, "JobsArchive").await;
-}
-
-/// Fetches, starts and ends what it gets, in every way in turn, until nothing is left.
-async fn work(calls: Calls, worker: String) {
-    for turn in 0.. {
-        let fetched = calls.fetch(&worker, 5).await;
-        if fetched.is_empty() {
-            return;
-        }
-        for (n, job) in fetched.into_iter().enumerate() {
-            calls.start(&job.lease).await;
-            let outcome = match (turn + n) % 4 {
-                0 => dead(FailureReason::FatalError),
-                1 if job.attempts == 0 => retry(Duration::ZERO),
-                _ => succeeded(),
-            };
-            calls.done(&job.lease, outcome).await;
-        }
-    }
 }
 
 async fn i1_a_job_is_in_one_place_at_every_commit_of_others(db: &Db) {
@@ -160,79 +139,6 @@ async fn i4_an_attempt_is_counted_at_the_mark_and_given_back_by_a_snooze(db: &Db
         db.done(&lease, retry(Duration::ZERO)).await;
         assert_eq!(attempts().await, attempt, "kept by a retry");
     }
-}
-
-async fn i5_what_was_committed_is_there_after_the_process_is_gone(db: &Db) {
-    let process = db.reopen().await;
-    let success = process.running(job()).await;
-    process.done(&success, succeeded()).await;
-    let dead = process.buried(job()).await;
-    let running = process.running(job()).await;
-    process.enqueue(job()).await;
-    let fetched = process.fetch_one("w").await;
-    let pending = process.enqueue(job()).await;
-    // Nothing is shut down in order: the process is simply not there any more.
-    drop(process);
-    assert_eq!(db.state(success.job()).await, JobState::Succeeded);
-    assert_eq!(db.state(dead).await, JobState::Dead(FailureReason::FatalError));
-    assert_eq!(db.state(running.job()).await, PROCESSING);
-    assert_eq!(db.state(fetched.job()).await, FETCHED);
-    assert_eq!(db.state(pending).await, PENDING);
-    assert_eq!(db.rows().await, [3, 1, 1]);
-}
-
-async fn i5_calls_that_are_abandoned_leave_no_job_behind(db: &Db) {
-    const JOBS: usize = 40;
-    let batch = jobs(JOBS, job);
-    let ids = ids(&batch);
-    db.enqueue_all(batch).await;
-    let calls: Vec<_> = (0..JOBS)
-        .map(|n| {
-            let calls = Calls::clone(db);
-            tokio::spawn(async move { calls.fetch(&format!("w{n}"), 1).await })
-        })
-        .collect();
-    // Some were not sent, some are under way, some are done: nobody hears of any.
-    for call in &calls {
-        call.abort();
-    }
-    // A call under way may still commit: rescue and work until every job is done, in a bounded number of rounds.
-    for _ in 0..1_000 {
-        for id in &ids {
-            if db.state(*id).await == FETCHED {
-                db.age(*id, Duration::from_hours(1)).await;
-            }
-        }
-        db.recover(Duration::from_mins(10), JOBS).await;
-        work(Calls::clone(db), "last".to_owned()).await;
-        if db.rows().await[0] == 0 {
-            break;
-        }
-    }
-    assert_eq!(db.rows().await[0], 0, "every job came to its end");
-    assert_eq!(db.rows().await.iter().sum::<usize>(), JOBS);
-}
-
-async fn i5_rescue_brings_back_what_a_gone_process_held(db: &Db) {
-    let process = db.reopen().await;
-    let running = process.running(NewJob { on_crash: OnCrash::Retry, ..job() }).await;
-    let buried = process.running(job()).await;
-    process.enqueue(job()).await;
-    let fetched = process.fetch_one("w").await;
-    drop(process);
-    for lease in [&running, &buried, &fetched] {
-        db.age(lease.job(), Duration::from_hours(1)).await;
-    }
-    assert_eq!(db.recover(Duration::from_mins(10), 100).await, 1);
-    assert_eq!(db.scan().await, []);
-    for lease in [&running, &buried] {
-        db.age(lease.job(), SUSPICION).await;
-    }
-    assert_eq!(db.scan().await.len(), 2);
-    assert_eq!(db.state(buried.job()).await, JobState::Dead(FailureReason::Zombie));
-    let mut back = db.fetch_ids(10).await;
-    back.sort_unstable();
-    assert_eq!(back, [running.job(), fetched.job()]);
 }
 
 async fn i6_totals_never_go_down(db: &Db) {

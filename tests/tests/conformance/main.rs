@@ -34,6 +34,7 @@ mod fairness;
 mod fence;
 mod fetch;
 mod finalise;
+mod gone_processes;
 mod idempotency;
 mod invariants;
 mod keep_alive;

@@ -29,3 +29,22 @@ pub(crate) fn jobs(n: usize, make: impl Fn() -> NewJob) -> Vec<NewJob> {
 pub(crate) fn ids(jobs: &[NewJob]) -> Vec<JobId> {
     jobs.iter().map(|job| job.id).collect()
 }
+
+/// Fetches, starts and ends what it gets, in every way in turn, until nothing is left.
+pub(crate) async fn work(calls: Calls, worker: String) {
+    for turn in 0.. {
+        let fetched = calls.fetch(&worker, 5).await;
+        if fetched.is_empty() {
+            return;
+        }
+        for (n, job) in fetched.into_iter().enumerate() {
+            calls.start(&job.lease).await;
+            let outcome = match (turn + n) % 4 {
+                0 => dead(FailureReason::FatalError),
+                1 if job.attempts == 0 => retry(Duration::ZERO),
+                _ => succeeded(),
+            };
+            calls.done(&job.lease, outcome).await;
+        }
+    }
+}

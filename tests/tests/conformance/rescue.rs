@@ -16,6 +16,7 @@ claims!(
     a_fetched_row_is_never_a_zombie,
     a_queues_own_limit_is_shorter,
     a_queues_own_limit_is_longer,
+    a_limit_raised_between_the_strikes_spares_the_row,
     a_zombie_is_dead_with_its_attempt_and_its_error,
     a_zombie_that_may_be_retried_is_pending_with_its_attempt_counted,
     a_zombie_without_attempts_left_is_dead,
@@ -127,6 +128,8 @@ async fn suspicion_does_not_outlive_the_attempt(db: &Db) {
         let lease = db.running(job()).await;
         first_strike(db, lease.job()).await;
         db.done(&lease, outcome).await;
+        // A waiting row is no suspect; the check says so.
+        db.check().await;
         let lease = db.start_one("w").await;
         first_strike(db, lease.job()).await;
         assert_eq!(db.state(lease.job()).await, PROCESSING);
@@ -168,6 +171,16 @@ async fn a_queues_own_limit_is_longer(db: &Db) {
     assert_eq!(db.scan().await, []);
     db.age(lease.job(), SUSPICION).await;
     assert_eq!(db.scan().await.len(), 1);
+}
+
+async fn a_limit_raised_between_the_strikes_spares_the_row(db: &Db) {
+    let lease = db.running(job()).await;
+    first_strike(db, lease.job()).await;
+    zombie_timeout(db, "default", LEASE * 10).await;
+    db.age(lease.job(), SUSPICION).await;
+    assert_eq!(db.scan().await, []);
+    assert_eq!(db.state(lease.job()).await, PROCESSING);
+    assert_eq!(db.beat(&lease).await, BeatOutcome::Alive);
 }
 
 async fn a_zombie_is_dead_with_its_attempt_and_its_error(db: &Db) {
