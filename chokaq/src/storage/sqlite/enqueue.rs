@@ -34,7 +34,8 @@ fn insert(tx: &Tx<'_>, job: &NewJob) -> Outcome<EnqueueOutcome> {
     let due = match job.due {
         Due::Now => tx.now_ms(),
         Due::After(delay) => tx.now_ms().saturating_add(ms(delay)),
-        Due::At(time) => time.as_unix_ms(),
+        // A time in the past means now: it must not shorten the lifetime, nor overtake who came before.
+        Due::At(time) => time.as_unix_ms().max(tx.now_ms()),
     };
     let inserted = tx.statement(insert)?.execute(named_params! {
         "@id": job.id.as_bytes(),

@@ -36,7 +36,7 @@ pub(super) fn get_summary_stats(tx: &Tx<'_>) -> Outcome<SummaryStats> {
 
 pub(super) fn get_queue_stats(tx: &Tx<'_>) -> Outcome<Vec<QueueStats>> {
     let mut statement = tx.statement(queries::GET_QUEUE_STATS.statement())?;
-    rows(statement.query([])?, |row| {
+    rows(statement.query(named_params! { "@now": tx.now_ms() })?, |row| {
         let cells = Cells::new("Queues", row);
         Ok(QueueStats {
             queue: cells.get(0)?,
@@ -61,13 +61,15 @@ pub(super) fn get_queue_health(tx: &Tx<'_>) -> Outcome<Vec<QueueHealth>> {
     let mut oldest = tx.statement(oldest)?;
     let now = Timestamp::from_unix_ms(tx.now_ms());
     let mut statement = tx.statement(queues)?;
-    let mut found = statement.query([])?;
+    let mut found = statement.query(named_params! { "@now": tx.now_ms() })?;
     let mut health = Vec::new();
     while let Some(row) = found.next()? {
         let cells = Cells::new("Queues", row);
         let queue: String = cells.get(0)?;
-        let due: Option<i64> =
+        let promoted: Option<i64> =
             oldest.query_row(named_params! { "@queue": queue }, |row| row.get(0))?;
+        let overdue: Option<i64> = cells.get(4)?;
+        let due = [promoted, overdue].into_iter().flatten().min();
         health.push(QueueHealth {
             ready: cells.number(2)?,
             worst_lag: due.map_or(Duration::ZERO, |due| now.since(Timestamp::from_unix_ms(due))),

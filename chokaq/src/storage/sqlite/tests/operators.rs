@@ -5,6 +5,7 @@ use crate::model::{
     CancelOutcome, FailureReason, JobState, PageCursor, QueueSettings, ResurrectEdits,
     ResurrectOutcome,
 };
+use crate::storage::sqlite::{tx::Tx, waiting::Class};
 
 fn keyed(key: &str) -> NewJob {
     NewJob { idempotency_key: Some(key.into()), ..job("mail") }
@@ -142,13 +143,17 @@ async fn settings_that_are_not_named_stay() {
 #[tokio::test]
 async fn the_worst_lag_of_a_queue_is_found_below_its_higher_priorities() {
     let storage = memory();
-    let old = Due::At(crate::Timestamp::from_unix_ms(1_000));
     let batch = vec![
         NewJob { priority: 30, ..job("mail") },
-        NewJob { priority: 20, due: old, ..job("mail") },
+        NewJob { priority: 20, ..job("mail") },
         NewJob { priority: 10, ..job("mail") },
     ];
     storage.enqueue(batch).await.unwrap();
+    let age = |tx: &Tx<'_>| {
+        let age = "UPDATE JobsHot SET ScheduledAtUtc = 1000 WHERE Priority = 20";
+        Ok(tx.connection().execute(age, [])?)
+    };
+    assert_eq!(storage.write(Class::Operator, age).await.unwrap(), 1);
     let health = storage.get_queue_health().await.unwrap();
     assert_eq!(health[0].ready, 3);
     assert!(health[0].worst_lag > Duration::from_hours(24));
