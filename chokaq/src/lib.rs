@@ -1,4 +1,9 @@
-//! Background jobs for Rust on SQL Server, with an embedded SQLite default.
+#![doc = include_str!("../README.md")]
+//!
+//! # Map of the crate
+//!
+//! [`job`] declares a job, [`Job`] says what it does, [`Enqueue`] puts it in the database behind a [`Pool`]. A
+//! [`Worker`] runs jobs; [`run()`] and [`app()`] are the one line in `main`. [`Operator`] is for the people who watch.
 
 extern crate self as chokaq;
 
@@ -21,7 +26,11 @@ pub use chokaq_macros::job;
 pub use enqueue::{Enqueue, EnqueueAll, EnqueueOne, Enqueued, EnqueuedAll};
 pub use error::{Error, Result};
 pub use job::{CancelCause, Job, JobCall, JobContext, JobError, JobOutput};
-pub use model::{Backoff, FailureReason, JobId, OnCrash, Timestamp};
+pub use model::{
+    ArchiveRow, AttemptRecord, Backoff, CancelOutcome, DlqErrorGroup, DlqRow, FailureReason,
+    JobDetail, JobId, JobState, JobStatus, JobType, OnCrash, PageCursor, QueueHealth, QueueStats,
+    ResurrectOutcome, SummaryStats, ThroughputPoint, Timestamp,
+};
 pub use operator::{Edits, Operator};
 pub use pool::Pool;
 pub use run::{App, app, run};

@@ -63,6 +63,12 @@ impl Processor {
             shared.tasks.spawn(pass_on(Arc::clone(shared), job, permit));
             return;
         }
+        let task = self.clone().process_in_span(job, permit);
+        shared.tasks.spawn_on(task, &self.handlers);
+    }
+
+    /// The span is made where the handler runs: there the subscriber of its runtime sees it.
+    async fn process_in_span(self, job: FetchedJob, permit: Permit) {
         let span = tracing::info_span!(
             "job",
             job_id = %job.lease.job(),
@@ -70,7 +76,7 @@ impl Processor {
             queue = %job.queue,
             attempt = job.attempts + 1,
         );
-        shared.tasks.spawn_on(self.clone().process(job, permit).instrument(span), &self.handlers);
+        self.process(job, permit).instrument(span).await;
     }
 
     /// One job, from the mark to the finaliser's queue.

@@ -13,3 +13,4 @@ mod registering;
 mod running;
 mod stopping;
 mod support;
+mod tracing_names;
