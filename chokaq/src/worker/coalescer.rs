@@ -114,7 +114,7 @@ mod tests {
         async fn execute(&mut self, requests: Vec<u32>) -> Vec<Result<u32, String>> {
             let _ = self.entered.send(requests.clone());
             self.gate.acquire().await.expect("never closed").forget();
-            let answer = |n: u32| if n % 2 == 0 { Ok(2 * n) } else { Err(format!("{n} is odd")) };
+            let answer = |n: u32| if n.is_multiple_of(2) { Ok(2 * n) } else { Err(format!("{n} is odd")) };
             requests.into_iter().map(answer).collect()
         }
 

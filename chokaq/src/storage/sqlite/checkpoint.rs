@@ -21,6 +21,10 @@ use crate::{
 const PACE: Duration = Duration::from_millis(100);
 /// After a restart that readers prevented: each try holds the writer up for a moment.
 const RESTART_PACE: Duration = Duration::from_secs(1);
+/// A WAL of this many times its limit does not wait for that.
+const URGENT: i64 = 4;
+/// The longest that the writer waits for a restart; SQLite's own lock makes it wait for the rest.
+const GIVE_WAY: Duration = Duration::from_millis(500);
 /// SQLite's page size, unless the file was made otherwise; only a threshold depends on it.
 const PAGE_BYTES: i64 = 4096;
 
@@ -31,13 +35,14 @@ pub(super) struct Checkpointer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Tells the checkpointer that something was committed.
+/// What the writer and the checkpointer tell each other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Signal(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct State {
     has_news: bool,
+    is_restarting: bool,
     is_closed: bool,
 }
 
@@ -47,6 +52,19 @@ impl Signal {
         if !was_told {
             self.0.1.notify_all();
         }
+    }
+
+    /// The writer waits here between its transactions while the WAL is begun anew. SQLite's lock is not fair: a
+    /// checkpointer that polls for it would never meet a busy writer without it.
+    pub(super) fn give_way(&self) {
+        let is_restarting = |state: &mut State| state.is_restarting;
+        let wait = self.0.1.wait_timeout_while(self.lock(), GIVE_WAY, is_restarting);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn restarting(&self, is_restarting: bool) {
+        self.lock().is_restarting = is_restarting;
+        self.0.1.notify_all();
     }
 
     fn close(&self) {
@@ -144,9 +162,13 @@ impl Thread {
         let passive = run(&connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         // Passive checkpoints never catch a writer that does not pause, and the WAL would grow without end. Restart
         // blocks the writer for the few frames that came since, so that the next transaction begins the file anew.
-        if passive.wal_bytes() > WAL_LIMIT_BYTES && Instant::now() >= self.restart_at {
-            let restart = run(&connection, "PRAGMA wal_checkpoint(RESTART)")?;
-            if restart.is_blocked {
+        let bytes = passive.wal_bytes();
+        let is_time = Instant::now() >= self.restart_at || bytes > URGENT * WAL_LIMIT_BYTES;
+        if bytes > WAL_LIMIT_BYTES && is_time {
+            self.signal.restarting(true);
+            let restart = run(&connection, "PRAGMA wal_checkpoint(RESTART)");
+            self.signal.restarting(false);
+            if restart?.is_blocked {
                 self.restart_at = Instant::now() + RESTART_PACE;
             }
         }

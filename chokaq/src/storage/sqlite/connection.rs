@@ -86,7 +86,7 @@ impl Opener {
     fn set_up_writer(&self, connection: &Connection) -> Outcome<()> {
         if self.location != Location::Memory {
             connection.busy_timeout(self.options.call_limit)?;
-            switch_to_wal(connection, Instant::now() + self.options.call_limit)?;
+            switch_to_wal(connection, &self.name, Instant::now() + self.options.call_limit)?;
             connection.pragma_update(None, "wal_autocheckpoint", 0)?;
             connection.pragma_update(None, "journal_size_limit", WAL_LIMIT_BYTES)?;
         }
@@ -118,7 +118,7 @@ fn prepare(connection: Connection, cache_kib: i64) -> rusqlite::Result<Connectio
 }
 
 /// Two processes that open a new file at once may both switch it: the busy handler does not cover that.
-fn switch_to_wal(connection: &Connection, until: Instant) -> Outcome<()> {
+fn switch_to_wal(connection: &Connection, name: &DatabaseName, until: Instant) -> Outcome<()> {
     loop {
         let switched = connection
             .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
@@ -126,7 +126,7 @@ fn switch_to_wal(connection: &Connection, until: Instant) -> Outcome<()> {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
                 return Err(Error::config(format!(
-                    "the database stays in journal mode {mode:?} where WAL is needed: keep it on a local disk that \
+                    "{name} stays in journal mode {mode:?} where WAL is needed: keep it on a local disk that \
                      supports shared memory"
                 ))
                 .into());

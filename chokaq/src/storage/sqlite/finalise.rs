@@ -1,20 +1,18 @@
 //! The end of an attempt: history, retry or snooze, in one transaction with the counts.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use rusqlite::{OptionalExtension, named_params, types::Value, vtab::array::Array};
+use rusqlite::{OptionalExtension, named_params, types::Value};
 
 use crate::{
-    Error,
-    model::{AttemptError, FailureReason, Finish, FinishOutcome, JobId, Lease, Outcome as Ending},
+    model::{FailureReason, Finish, FinishOutcome, Lease, Outcome as Ending},
     storage::sqlite::{
+        endings::{Done, ErrorEntry, Owned, archive, move_to_dlq, reschedule, snooze},
         failure::Outcome,
-        fetch::rows,
-        leases::{Holder, holder},
+        leases::holder,
         queries,
-        row::Cells,
         totals::Totals,
-        tx::{Tx, array, groups, ms},
+        tx::{Tx, array, groups},
     },
 };
 
@@ -40,14 +38,6 @@ pub(super) fn finalise(tx: &Tx<'_>, batch: &[Finish]) -> Outcome<Vec<FinishOutco
     totals.write(tx)?;
     Ok(outcomes)
 }
-
-/// The rows of one statement: all that a guard compares.
-struct Owned<'a> {
-    holder: Holder<'a>,
-    seqs: Array,
-}
-
-type Done = HashMap<JobId, FinishOutcome>;
 
 /// What makes two outcomes one statement.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -101,162 +91,6 @@ fn finish(
             Ok(done)
         }
     }
-}
-
-/// What is added to a row's errors; without an attempt, the row's own count is taken.
-#[derive(Clone, Copy)]
-struct ErrorEntry<'a> {
-    attempt: Option<u32>,
-    kind: &'static str,
-    text: &'a str,
-}
-
-impl<'a> ErrorEntry<'a> {
-    const CANCELLED: Self = Self {
-        attempt: None,
-        kind: "cancelled",
-        text: "cancelled while it ran; it asked to be run again later",
-    };
-
-    fn of(error: &'a AttemptError) -> Self {
-        Self { attempt: Some(error.attempt), kind: error.kind, text: &error.text }
-    }
-}
-
-fn archive(
-    tx: &Tx<'_>,
-    owned: &Owned<'_>,
-    output: Option<&str>,
-    note: Option<&str>,
-    totals: &mut Totals,
-) -> Outcome<Done> {
-    let [insert, delete] = queries::ARCHIVE_SUCCEEDED.statements();
-    let mut statement = tx.statement(insert)?;
-    let archived = statement.query(named_params! {
-        "@seqs": owned.seqs,
-        "@worker": owned.holder.worker.as_str(),
-        "@lease": owned.holder.lease.as_bytes(),
-        "@now": tx.now_ms(),
-        "@output": output,
-        "@note": note,
-    })?;
-    let archived = rows(archived, |row| {
-        let cells = Cells::new("JobsArchive", row);
-        Ok((cells.job(0)?, cells.get::<String>(1)?, cells.get::<i64>(2)?))
-    })?;
-    delete_moved(tx, owned, delete, archived.len())?;
-    let mut done = Done::new();
-    for (job, queue, duration_ms) in archived {
-        totals.succeeded(queue, duration_ms);
-        done.insert(job, FinishOutcome::Done);
-    }
-    Ok(done)
-}
-
-/// Without a reason, the row says why: see the file.
-fn move_to_dlq(
-    tx: &Tx<'_>,
-    owned: &Owned<'_>,
-    reason: Option<FailureReason>,
-    error: ErrorEntry<'_>,
-    totals: &mut Totals,
-) -> Outcome<Done> {
-    let [insert, delete] = queries::MOVE_TO_DLQ.statements();
-    let mut statement = tx.statement(insert)?;
-    let moved = statement.query(named_params! {
-        "@seqs": owned.seqs,
-        "@worker": owned.holder.worker.as_str(),
-        "@lease": owned.holder.lease.as_bytes(),
-        "@now": tx.now_ms(),
-        "@reason": reason.map(FailureReason::as_str),
-        "@error_attempt": error.attempt,
-        "@error_kind": error.kind,
-        "@error_text": error.text,
-    })?;
-    let moved = rows(moved, |row| {
-        let cells = Cells::new("JobsDLQ", row);
-        Ok((cells.job(0)?, cells.get::<String>(1)?, cells.reason(2)?))
-    })?;
-    delete_moved(tx, owned, delete, moved.len())?;
-    let mut done = Done::new();
-    for (job, queue, stored) in moved {
-        totals.failed(queue);
-        let is_expired = reason.is_none() && stored == FailureReason::RetryLifetimeExpired;
-        let outcome = if is_expired { FinishOutcome::LifetimeExpired } else { FinishOutcome::Done };
-        done.insert(job, outcome);
-    }
-    Ok(done)
-}
-
-fn delete_moved(tx: &Tx<'_>, owned: &Owned<'_>, sql: &'static str, moved: usize) -> Outcome<()> {
-    if moved == 0 {
-        return Ok(());
-    }
-    let deleted = tx.statement(sql)?.execute(named_params! {
-        "@seqs": owned.seqs,
-        "@worker": owned.holder.worker.as_str(),
-        "@lease": owned.holder.lease.as_bytes(),
-    })?;
-    same_number(moved, deleted)
-}
-
-/// A job is in exactly one table: what was copied is what is deleted, or nothing is.
-pub(super) fn same_number(copied: usize, deleted: usize) -> Outcome<()> {
-    if copied == deleted {
-        return Ok(());
-    }
-    let what = format!(
-        "{copied} rows were copied out of JobsHot and {deleted} deleted: nothing is kept of it"
-    );
-    Err(Error::permanent(what, None).into())
-}
-
-fn reschedule(
-    tx: &Tx<'_>,
-    owned: &Owned<'_>,
-    delay: Duration,
-    error: ErrorEntry<'_>,
-    totals: &mut Totals,
-) -> Outcome<Done> {
-    let mut statement = tx.statement(queries::RESCHEDULE_FOR_RETRY.statement())?;
-    let rescheduled = statement.query(named_params! {
-        "@seqs": owned.seqs,
-        "@worker": owned.holder.worker.as_str(),
-        "@lease": owned.holder.lease.as_bytes(),
-        "@now": tx.now_ms(),
-        "@due": tx.now_ms().saturating_add(ms(delay)),
-        "@error_attempt": error.attempt,
-        "@error_kind": error.kind,
-        "@error_text": error.text,
-    })?;
-    let rescheduled = rows(rescheduled, |row| {
-        let cells = Cells::new("JobsHot", row);
-        Ok((cells.job(0)?, cells.get::<String>(1)?))
-    })?;
-    let mut done = Done::new();
-    for (job, queue) in rescheduled {
-        tx.note_work();
-        totals.retried(queue);
-        done.insert(job, FinishOutcome::Done);
-    }
-    Ok(done)
-}
-
-fn snooze(tx: &Tx<'_>, owned: &Owned<'_>, delay: Duration) -> Outcome<Done> {
-    let mut statement = tx.statement(queries::SNOOZE.statement())?;
-    let snoozed = statement.query(named_params! {
-        "@seqs": owned.seqs,
-        "@worker": owned.holder.worker.as_str(),
-        "@lease": owned.holder.lease.as_bytes(),
-        "@now": tx.now_ms(),
-        "@due": tx.now_ms().saturating_add(ms(delay)),
-    })?;
-    let snoozed =
-        rows(snoozed, |row| Ok((Cells::new("JobsHot", row).job(0)?, FinishOutcome::Done)))?;
-    if !snoozed.is_empty() {
-        tx.note_work();
-    }
-    Ok(snoozed.into_iter().collect())
 }
 
 /// Whether an earlier run of the same finish did it: its reply may have been lost.

@@ -6,13 +6,14 @@
 //! readers     threads that read;  checkpoint: the thread that empties the WAL
 //! connection  opening and pragmas;  migrate: the schema;  failure: errors that say what to do
 //! queries     the .sql files;  row: stored values back into the model
-//! enqueue · fetch, shares · leases · finalise, totals · rescue · controls · operate · reads, pages: what the calls do
+//! enqueue · fetch, shares · leases · finalise, endings, totals · rescue · controls · operate · reads, pages: what the calls do
 //! ```
 
 mod checkpoint;
 mod connection;
 mod contract;
 mod controls;
+mod endings;
 mod enqueue;
 mod failure;
 mod fetch;
@@ -127,13 +128,13 @@ impl SqliteStorage {
             name: opener.name.clone(),
             call_limit: options.call_limit,
             work_arrived: work_arrived.clone(),
-            committed: Box::new(|| {}),
+            checkpoints: None,
         };
         let (mut readers, mut checkpointer) = (None, None);
         if let Location::File(path) = &opener.location {
             let signal = Signal::default();
             checkpointer = Some(Checkpointer::start(&opener, path.clone(), signal.clone())?);
-            setup.committed = Box::new(move || signal.committed());
+            setup.checkpoints = Some(signal);
             readers = Some(ReaderPools {
                 worker: Readers::start(&opener, path, 1)?,
                 people: Readers::start(&opener, path, 2)?,

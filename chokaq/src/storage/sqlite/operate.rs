@@ -8,10 +8,10 @@ use crate::{
     Error,
     model::{CancelOutcome, JobId, QueueSettings, ResurrectEdits, ResurrectOutcome},
     storage::sqlite::{
+        endings::same_number,
         enqueue::ensure_queue,
         failure::Outcome,
         fetch::rows,
-        finalise::same_number,
         queries,
         row::Cells,
         totals::Totals,

@@ -92,3 +92,31 @@ fn a_walk_is_told_from_a_seek() {
     assert!(!is_a_walk("SEARCH JobsHot USING INTEGER PRIMARY KEY (rowid=?)"));
     assert!(!is_a_walk("SCAN rarray VIRTUAL TABLE INDEX 1:"));
 }
+
+#[test]
+fn every_transition_compares_its_guard_in_every_statement() {
+    for transition in crate::model::TRANSITIONS {
+        let text = queries::all().into_iter().find(|(name, ..)| *name == transition.query);
+        let (name, _, text) = text.unwrap_or_else(|| panic!("{}.sql is missing", transition.query));
+        let statuses: Vec<_> = transition.from.iter().map(|status| *status as u8).collect();
+        let status = match statuses.as_slice() {
+            [one] => format!("Status = {one}"),
+            several => format!(
+                "Status IN ({})",
+                several.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        };
+        for sql in queries::split(text) {
+            let guard = sql.rsplit_once("WHERE").unwrap().1;
+            assert!(guard.contains(&status), "{name}.sql does not compare {status}:\n{sql}");
+            if transition.owned {
+                for part in [
+                    "Seq IN (SELECT value FROM rarray(@seqs))",
+                    "WorkerId = @worker AND LeaseId = @lease",
+                ] {
+                    assert!(sql.contains(part), "{name}.sql does not compare {part}:\n{sql}");
+                }
+            }
+        }
+    }
+}

@@ -7,9 +7,9 @@ use rusqlite::{named_params, types::Value, vtab::array::Array};
 use crate::{
     model::{Zombie, ZombieScan},
     storage::sqlite::{
+        endings::same_number,
         failure::Outcome,
         fetch::rows,
-        finalise::same_number,
         queries,
         row::Cells,
         totals::Totals,

@@ -3,6 +3,7 @@
 use std::{future::Future, path::PathBuf, sync::Mutex, sync::mpsc, task::Poll};
 
 use super::*;
+use crate::storage::sqlite::failure::Fault;
 
 const FOREVER: Duration = Duration::from_hours(1);
 
@@ -24,7 +25,7 @@ fn bench(quantum: Duration, call_limit: Duration) -> Bench {
         name: DatabaseName::new(format!("the database file {}", path.display())),
         call_limit,
         work_arrived: watch::Sender::new(0),
-        committed: Box::new(|| {}),
+        checkpoints: None,
     };
     let writer = Writer::start_with_quantum(setup, quantum).unwrap();
     Bench { writer, _directory: directory, path }
@@ -315,7 +316,7 @@ async fn a_broken_connection_is_replaced() {
         name: DatabaseName::new("the test database"),
         call_limit: FOREVER,
         work_arrived: watch::Sender::new(0),
-        committed: Box::new(|| {}),
+        checkpoints: None,
     };
     let writer = Writer::start(setup).unwrap();
     let write = || writer.submit(Class::Mark, Effect::Writes, |tx| insert(tx, "x"));
