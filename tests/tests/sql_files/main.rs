@@ -1,0 +1,6 @@
+//! Offline checks over `sql/sqlite/*.sql`: headers, column lists, the guards of every transition, and query plans.
+
+mod files;
+mod guards;
+mod plans;
+mod shape;
