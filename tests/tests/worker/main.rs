@@ -7,6 +7,7 @@ mod controls;
 mod crashes;
 mod enqueueing;
 mod failing;
+mod faults;
 mod leases;
 mod processes;
 mod registering;
