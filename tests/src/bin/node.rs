@@ -130,7 +130,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if mode == "block" {
         let app = chokaq::app().pool(&pool).state(journal);
-        return Ok(app.worker(|worker| worker.only::<(Block,)>()).run().await?);
+        return Ok(app.worker(chokaq::WorkerBuilder::only::<(Block,)>).run().await?);
     }
     let worker = Worker::builder(&pool).state(journal).concurrency(20);
     if mode == "crash" {
