@@ -12,8 +12,8 @@ use crate::{
     job::CancelCause,
     model::Control,
     worker::{
-        fetcher::give_back,
         heartbeat,
+        release::give_back,
         shared::{Shared, Trouble},
     },
 };

@@ -9,9 +9,10 @@ use std::{
 use tokio::{select, sync::watch, time::sleep};
 
 use crate::{
-    model::{FetchReply, FetchRequest, LeaseId, Release},
+    model::{FetchReply, FetchRequest, LeaseId},
     worker::{
         control::{self, ControlClock},
+        release::give_back,
         shared::{Shared, Trouble},
     },
 };
@@ -213,27 +214,6 @@ impl Fetcher {
         matches!(due, Ok(None))
             && shared.is_quiet()
             && !self.arrivals.has_changed().unwrap_or(false)
-    }
-}
-
-/// Gives fetched rows back, best effort: what cannot be given back now, `recover_abandoned` frees later.
-pub(crate) async fn give_back(
-    shared: &Shared,
-    leases: impl IntoIterator<Item = crate::model::Lease>,
-) {
-    let releases: Vec<_> = leases
-        .into_iter()
-        .map(|lease| Release { lease, delay: None, unknown_type: false })
-        .collect();
-    if releases.is_empty() {
-        return;
-    }
-    let rows = releases.len();
-    match shared.storage().release(releases).await {
-        Ok(_) => tracing::debug!(rows, "gave fetched rows back"),
-        Err(error) => {
-            tracing::warn!(rows, ?error, "could not give fetched rows back; recovery will");
-        }
     }
 }
 

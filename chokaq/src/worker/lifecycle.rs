@@ -13,11 +13,12 @@ use crate::{
     job::CancelCause,
     worker::{
         control::{self, ControlClock},
-        fetcher::{self, Until, give_back},
+        fetcher::{self, Until},
         finaliser::Finaliser,
         heartbeat,
         marker::Marker,
         processor::Processor,
+        release::give_back,
         rescue,
         shared::Shared,
     },

@@ -12,6 +12,7 @@ mod lifecycle;
 mod limiter;
 mod marker;
 mod processor;
+mod release;
 mod rescue;
 mod running;
 mod shared;
