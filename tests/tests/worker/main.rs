@@ -6,6 +6,7 @@ mod cancelling;
 mod controls;
 mod crashes;
 mod enqueueing;
+mod evolving;
 mod failing;
 mod faults;
 mod leases;
