@@ -6,7 +6,8 @@
 SELECT
     j.Seq, j.Id, j.Queue, j.Type, j.WorkerId,
     j.OnCrash = 1 AND j.AttemptCount <= j.MaxRetries AND @now <= j.DeadlineUtc AND j.CancelRequestedUtc IS NULL
-        AS IsRetried
+        AS IsRetried,
+    j.CancelRequestedUtc IS NOT NULL AS IsCancelled
 FROM JobsHot AS j INDEXED BY IX_JobsHot_Active
 LEFT JOIN Queues AS q ON q.Name = j.Queue
 WHERE j.Status > 0 AND j.Status = 2 AND j.SuspectUtc <= @now - @suspicion_ms

@@ -153,6 +153,8 @@ pub enum FinishOutcome {
     Done,
     /// A retry that would have come after the job's deadline: it went to the dead-letter queue instead.
     LifetimeExpired,
+    /// A retry or snooze of a job whose cancellation was asked while it ran: it went to the dead-letter queue instead.
+    Cancelled,
     /// The lease is no longer this worker's: nothing was changed.
     LeaseLost,
 }

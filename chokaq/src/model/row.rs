@@ -227,8 +227,8 @@ pub struct Zombie {
     pub job_type: String,
     /// The worker that held it.
     pub worker: Option<String>,
-    /// Whether it is Pending again (`on_crash = "retry"`, attempts left) rather than dead.
-    pub retried: bool,
+    /// Why it is dead; `None`: it is Pending again (`on_crash = "retry"`, attempts left).
+    pub reason: Option<FailureReason>,
 }
 
 /// What a cancel did.

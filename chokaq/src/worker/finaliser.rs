@@ -142,6 +142,12 @@ fn report(shared: &Shared, finished: &Finished, outcome: FinishOutcome) {
         (_, FinishOutcome::LeaseLost) => {
             tracing::warn!(%job_id, job_type, queue, "job's lease was lost; its result is discarded");
         }
+        (Outcome::Retry { error, .. }, FinishOutcome::Cancelled) => {
+            dead(shared, finished, FailureReason::Cancelled, error.attempt, &error.text);
+        }
+        (_, FinishOutcome::Cancelled) => {
+            dead(shared, finished, FailureReason::Cancelled, 0, "cancelled while it ran");
+        }
         (Outcome::Succeeded { .. }, _) => {
             tracing::debug!(%job_id, job_type, queue, "job succeeded");
         }
@@ -170,12 +176,7 @@ fn dead(shared: &Shared, finished: &Finished, reason: FailureReason, attempt: u3
         error: error.to_owned(),
     };
     tracing::error!(job_id = %letter.id, job_type = letter.job_type, queue = letter.queue, attempt, %reason, error, "job is dead");
-    if let Some(told) = &shared.on_dead_letter {
-        let told = std::panic::AssertUnwindSafe(|| told(&letter));
-        if std::panic::catch_unwind(told).is_err() {
-            tracing::error!(job_id = %letter.id, "on_dead_letter panicked");
-        }
-    }
+    shared.tell_of(&letter);
 }
 
 fn finish_of(finished: &Finished) -> Finish {

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 use crate::{
-    model::ZombieScan,
-    worker::shared::{Shared, Trouble},
+    model::{Zombie, ZombieScan},
+    worker::shared::{DeadLetter, Shared, Trouble},
 };
 
 /// Rows of one statement.
@@ -45,17 +45,27 @@ async fn scan(shared: &Shared) -> crate::Result<()> {
     loop {
         let zombies = storage.archive_zombies(scan).await?;
         for zombie in &zombies {
-            tracing::error!(
-                job_id = %zombie.job,
-                job_type = zombie.job_type,
-                queue = zombie.queue,
-                worker = zombie.worker,
-                retried = zombie.retried,
-                "job's worker died while it ran"
-            );
+            report(shared, zombie);
         }
         if zombies.len() < BATCH {
             return Ok(());
         }
     }
+}
+
+fn report(shared: &Shared, zombie: &Zombie) {
+    let Zombie { job, queue, job_type, worker, reason } = zombie;
+    let worker = worker.as_deref().unwrap_or("an unknown worker");
+    let Some(reason) = *reason else {
+        tracing::warn!(job_id = %job, job_type, queue, worker, "job's worker died while it ran; it will be retried");
+        return;
+    };
+    tracing::error!(job_id = %job, job_type, queue, worker, %reason, "job's worker died while it ran; the job is dead");
+    shared.tell_of(&DeadLetter {
+        id: *job,
+        job_type: job_type.clone(),
+        queue: queue.clone(),
+        reason,
+        error: format!("its worker {worker} died while it ran"),
+    });
 }

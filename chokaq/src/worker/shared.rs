@@ -80,6 +80,15 @@ impl Shared {
         self.pool.storage()
     }
 
+    /// Calls the user's hook; a panic in it harms nobody else.
+    pub(crate) fn tell_of(&self, letter: &DeadLetter) {
+        let Some(told) = &self.on_dead_letter else { return };
+        let told = std::panic::AssertUnwindSafe(|| told(letter));
+        if std::panic::catch_unwind(told).is_err() {
+            tracing::error!(job_id = %letter.id, "on_dead_letter panicked");
+        }
+    }
+
     /// Whether nothing is fetched, running or unfinalised here.
     pub(crate) fn is_quiet(&self) -> bool {
         // In the order that a job takes: what left one place before it was looked at stands in a later one.

@@ -14,6 +14,7 @@ use crate::{
     storage::sqlite::{
         connection::{Opener, WAL_LIMIT_BYTES},
         failure::Outcome,
+        identity::Identity,
     },
 };
 
@@ -129,7 +130,7 @@ impl Drop for Checkpointer {
 struct Thread {
     opener: Opener,
     path: PathBuf,
-    connection: Option<Connection>,
+    connection: Option<(Connection, Option<Identity>)>,
     signal: Signal,
     restart_at: Instant,
     is_failing: bool,
@@ -155,9 +156,11 @@ impl Thread {
     }
 
     fn checkpoint(&mut self) -> Outcome<()> {
+        // A file that was deleted or replaced is another's business.
+        let identity = Identity::of(&self.path);
         let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.opener.open_checkpointer(&self.path)?,
+            Some((connection, of)) if of == identity => connection,
+            _ => self.opener.open_checkpointer(&self.path)?,
         };
         let passive = run(&connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         // Passive checkpoints never catch a writer that does not pause, and the WAL would grow without end. Restart
@@ -172,7 +175,7 @@ impl Thread {
                 self.restart_at = Instant::now() + RESTART_PACE;
             }
         }
-        self.connection = Some(connection);
+        self.connection = Some((connection, identity));
         Ok(())
     }
 }

@@ -105,8 +105,11 @@ pub(super) fn move_to_dlq(
     let mut done = Done::new();
     for (job, queue, stored) in moved {
         totals.failed(queue);
-        let is_expired = reason.is_none() && stored == FailureReason::RetryLifetimeExpired;
-        let outcome = if is_expired { FinishOutcome::LifetimeExpired } else { FinishOutcome::Done };
+        let outcome = match (reason, stored) {
+            (None, FailureReason::RetryLifetimeExpired) => FinishOutcome::LifetimeExpired,
+            (None, FailureReason::Cancelled) => FinishOutcome::Cancelled,
+            _ => FinishOutcome::Done,
+        };
         done.insert(job, outcome);
     }
     Ok(done)

@@ -23,8 +23,10 @@ pub(super) fn fetch_next_batch(tx: &Tx<'_>, request: FetchRequest) -> Outcome<Fe
     } else {
         None
     };
+    let queues = request.queues.clone();
     let (jobs, passed_over) = find_or_claim(tx, request)?;
-    Ok(FetchReply { jobs, next_due: next_delayed(tx)?, passed_over, control })
+    let next_due = next_delayed(tx, queues.as_deref())?;
+    Ok(FetchReply { jobs, next_due, passed_over, control })
 }
 
 fn find_or_claim(
@@ -106,13 +108,18 @@ fn promote_due(tx: &Tx<'_>) -> Outcome<()> {
     Ok(())
 }
 
-fn next_delayed(tx: &Tx<'_>) -> Outcome<Option<Duration>> {
-    let due: Option<i64> = tx
-        .statement(queries::NEXT_DELAYED.statement())?
-        .query_row([], |row| row.get(0))
-        .optional()?;
+fn next_delayed(tx: &Tx<'_>, queues: Option<&[String]>) -> Outcome<Option<Duration>> {
+    let [of_some, of_all] = queries::NEXT_DELAYED.statements();
+    let due: Option<Option<i64>> = match queues {
+        None => tx.statement(of_all)?.query_row([], |row| row.get(0)).optional()?,
+        Some(queues) => {
+            let queues = array(queues.iter().cloned());
+            let named = named_params! { "@queues": queues };
+            tx.statement(of_some)?.query_row(named, |row| row.get(0)).optional()?
+        }
+    };
     let now = Timestamp::from_unix_ms(tx.now_ms());
-    Ok(due.map(|due| Timestamp::from_unix_ms(due).since(now)))
+    Ok(due.flatten().map(|due| Timestamp::from_unix_ms(due).since(now)))
 }
 
 fn choose(tx: &Tx<'_>, request: &FetchRequest) -> Outcome<Chosen> {
@@ -145,7 +152,7 @@ fn claim(tx: &Tx<'_>, request: &FetchRequest, seqs: &[i64]) -> Outcome<Vec<Fetch
         "@lease": request.lease.as_bytes(),
         "@now": tx.now_ms(),
     })?;
-    let claimed = rows(claimed, |row| fetched_job(tx, &request.worker, row))?;
+    let claimed = readable(tx, &request.worker, request.lease, claimed)?;
     // RETURNING promises no order.
     let mut by_seq: HashMap<i64, FetchedJob> =
         claimed.into_iter().map(|job| (job.lease.seq, job)).collect();
@@ -156,8 +163,47 @@ fn find_claimed(tx: &Tx<'_>, worker: &WorkerId, lease: LeaseId) -> Outcome<Vec<F
     let mut statement = tx.statement(queries::FIND_CLAIMED.statement())?;
     let found = statement
         .query(named_params! { "@worker": worker.as_str(), "@lease": lease.as_bytes() })?;
-    let mut jobs = rows(found, |row| fetched_job(tx, worker, row))?;
+    let mut jobs = readable(tx, worker, lease, found)?;
     jobs.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.due_at, job.lease.seq));
+    Ok(jobs)
+}
+
+/// How long a row that cannot be read stays out of the way.
+const SET_ASIDE_MS: i64 = 3_600_000;
+
+/// The claimed rows that can be read; the others are set aside, so that one bad row does not hold up the rest for ever.
+fn readable(
+    tx: &Tx<'_>,
+    worker: &WorkerId,
+    lease: LeaseId,
+    mut claimed: rusqlite::Rows<'_>,
+) -> Outcome<Vec<FetchedJob>> {
+    let mut jobs = Vec::new();
+    let mut unreadable = Vec::new();
+    while let Some(row) = claimed.next()? {
+        match fetched_job(tx, worker, row) {
+            Ok(job) => jobs.push(job),
+            Err(Fault::Malformed(what)) => {
+                let seq: i64 = row.get(0)?;
+                tracing::error!(
+                    seq,
+                    what,
+                    "a row of JobsHot cannot be read and is set aside for an hour: mend or delete it"
+                );
+                unreadable.push(seq);
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    drop(claimed);
+    if !unreadable.is_empty() {
+        tx.statement(queries::SET_ASIDE.statement())?.execute(named_params! {
+            "@seqs": array(unreadable),
+            "@worker": worker.as_str(),
+            "@lease": lease.as_bytes(),
+            "@due": tx.now_ms().saturating_add(SET_ASIDE_MS),
+        })?;
+    }
     Ok(jobs)
 }
 

@@ -113,10 +113,9 @@ fn recognise(tx: &Tx<'_>, lease: &Lease, ending: &Ending) -> Outcome<FinishOutco
     Ok(match ending {
         Ending::Succeeded { .. } if is_archived => FinishOutcome::Done,
         Ending::Dead { reason, .. } if dead == Some(*reason) => FinishOutcome::Done,
-        Ending::Retry { .. } | Ending::Snooze { .. }
-            if is_pending || dead == Some(FailureReason::Cancelled) =>
-        {
-            FinishOutcome::Done
+        Ending::Retry { .. } | Ending::Snooze { .. } if is_pending => FinishOutcome::Done,
+        Ending::Retry { .. } | Ending::Snooze { .. } if dead == Some(FailureReason::Cancelled) => {
+            FinishOutcome::Cancelled
         }
         Ending::Retry { .. } if dead == Some(FailureReason::RetryLifetimeExpired) => {
             FinishOutcome::LifetimeExpired

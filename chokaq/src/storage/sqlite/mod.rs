@@ -18,6 +18,7 @@ mod enqueue;
 mod failure;
 mod fetch;
 mod finalise;
+mod identity;
 mod leases;
 mod migrate;
 mod operate;
@@ -129,6 +130,7 @@ impl SqliteStorage {
             call_limit: options.call_limit,
             work_arrived: work_arrived.clone(),
             checkpoints: None,
+            path: None,
         };
         let (mut readers, mut checkpointer) = (None, None);
         if let Location::File(path) = &opener.location {
@@ -139,6 +141,7 @@ impl SqliteStorage {
                 worker: Readers::start(&opener, path, 1)?,
                 people: Readers::start(&opener, path, 2)?,
             });
+            setup.path = Some(path.clone());
             let opener = opener.clone();
             setup.reopen = Some(Box::new(move || opener.open_writer()));
         }

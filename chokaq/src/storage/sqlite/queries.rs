@@ -88,7 +88,8 @@ queries! {
     FETCH_CANDIDATES: 1 = "fetch_candidates";
     FETCH_NEXT_BATCH: 1 = "fetch_next_batch";
     FIND_CLAIMED: 1 = "find_claimed";
-    NEXT_DELAYED: 1 = "next_delayed";
+    SET_ASIDE: 1 = "set_aside";
+    NEXT_DELAYED: 2 = "next_delayed";
 
     MARK_AS_PROCESSING: 1 = "mark_as_processing";
     FIND_MARKED: 1 = "find_marked";

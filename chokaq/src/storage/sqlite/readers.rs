@@ -19,6 +19,7 @@ use crate::{
     storage::sqlite::{
         connection::Opener,
         failure::{Fault, Outcome, wants_a_new_connection},
+        identity::Identity,
         tx::Tx,
         waiting::{panicked, stopped},
     },
@@ -110,14 +111,16 @@ impl Thread {
     fn run(self) {
         let mut connection = None;
         while let Some(read) = self.next() {
+            // A file that was deleted or replaced is not read any more.
+            let identity = Identity::of(&self.path);
             let opened = match connection.take() {
-                Some(connection) => Ok(connection),
-                None => self.opener.open_reader(&self.path),
+                Some((connection, of)) if of == identity => Ok(connection),
+                _ => self.opener.open_reader(&self.path),
             };
             match opened {
                 Ok(open) => {
                     if let Verdict::Keep = read(Ok(&open)) {
-                        connection = Some(open);
+                        connection = Some((open, identity));
                     }
                 }
                 Err(fault) => drop(read(Err(fault))),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{named_params, types::Value, vtab::array::Array};
 
 use crate::{
-    model::{Zombie, ZombieScan},
+    model::{FailureReason, Zombie, ZombieScan},
     storage::sqlite::{
         endings::same_number,
         failure::Outcome,
@@ -37,7 +37,7 @@ pub(super) fn archive_zombies(tx: &Tx<'_>, scan: ZombieScan) -> Outcome<Vec<Zomb
         array(
             found
                 .iter()
-                .filter(|(_, zombie)| zombie.retried == retried)
+                .filter(|(_, zombie)| zombie.reason.is_none() == retried)
                 .map(|(seq, _)| Value::from(*seq)),
         )
     };
@@ -73,7 +73,11 @@ fn find(tx: &Tx<'_>, scan: ZombieScan) -> Outcome<Vec<(i64, Zombie)>> {
             queue: cells.get(2)?,
             job_type: cells.get(3)?,
             worker: cells.get(4)?,
-            retried: cells.get(5)?,
+            reason: match (cells.get(5)?, cells.get(6)?) {
+                (true, _) => None,
+                (false, true) => Some(FailureReason::Cancelled),
+                (false, false) => Some(FailureReason::Zombie),
+            },
         };
         Ok((cells.get(0)?, zombie))
     })
@@ -98,7 +102,10 @@ fn count_in(tx: &Tx<'_>, zombies: &[Zombie]) -> Outcome<()> {
     let mut totals = Totals::default();
     for zombie in zombies {
         let queue = zombie.queue.clone();
-        if zombie.retried { totals.retried(queue) } else { totals.failed(queue) }
+        match zombie.reason {
+            None => totals.retried(queue),
+            Some(_) => totals.failed(queue),
+        }
     }
     totals.write(tx)
 }

@@ -9,6 +9,7 @@ mod thread;
 mod tests;
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -58,6 +59,8 @@ pub(super) struct Setup {
     pub(super) work_arrived: watch::Sender<u64>,
     /// The checkpointer's ear; `None` where there is no WAL.
     pub(super) checkpoints: Option<Signal>,
+    /// Where the file is; `None` in memory.
+    pub(super) path: Option<PathBuf>,
 }
 
 impl Writer {

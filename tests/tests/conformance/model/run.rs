@@ -260,7 +260,7 @@ impl Run<'_> {
         let scan = ZombieScan { lease: HOUR, suspicion: Duration::ZERO, batch: 10_000 };
         let moved = self.db.scan_with(scan).await;
         let moved: std::collections::HashMap<_, _> =
-            moved.into_iter().map(|zombie| (zombie.job, zombie.retried)).collect();
+            moved.into_iter().map(|zombie| (zombie.job, zombie.reason.is_none())).collect();
         let expected = self.model.scan();
         assert_eq!(moved, expected);
     }

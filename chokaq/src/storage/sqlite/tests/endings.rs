@@ -113,7 +113,7 @@ async fn a_zombie_needs_two_scans_and_a_heartbeat_between_them_saves_it() {
     age().await;
     assert!(storage.archive_zombies(NO_TIME).await.unwrap().is_empty());
     let zombies = storage.archive_zombies(NO_TIME).await.unwrap();
-    assert_eq!((zombies.len(), zombies[0].retried), (1, false));
+    assert_eq!((zombies.len(), zombies[0].reason.is_none()), (1, false));
     let buried = detail(&storage, running.lease.job).await;
     assert_eq!(buried.state, JobState::Dead(FailureReason::Zombie));
     assert!(buried.errors[0].text.contains("worker-1 died"), "{:?}", buried.errors);
@@ -134,7 +134,7 @@ async fn a_zombie_that_may_run_again_does_until_its_attempts_are_used() {
         age().await;
         storage.archive_zombies(NO_TIME).await.unwrap();
         let zombies = storage.archive_zombies(NO_TIME).await.unwrap();
-        assert_eq!(zombies.iter().map(|z| z.retried).collect::<Vec<_>>(), [retried]);
+        assert_eq!(zombies.iter().map(|z| z.reason.is_none()).collect::<Vec<_>>(), [retried]);
         let late = finish(&storage, &running, retry(Duration::ZERO, 1)).await;
         assert_eq!(late, FinishOutcome::LeaseLost);
     }

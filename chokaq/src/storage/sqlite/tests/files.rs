@@ -1,7 +1,13 @@
 //! Files: opening, sharing, and what stands in the way.
 
 use super::*;
-use crate::{Error, storage::MigrationStorage};
+use crate::{
+    Error,
+    storage::{
+        MigrationStorage,
+        sqlite::{tx::Tx, waiting::Class},
+    },
+};
 
 fn open(path: &Path, options: SqliteOptions) -> Result<Arc<SqliteStorage>, Error> {
     SqliteStorage::open(Location::File(path.to_owned()), options)
@@ -152,4 +158,80 @@ async fn the_wal_is_begun_anew_under_writes_that_do_not_pause() {
         }
     }
     panic!("10 GB were written into one WAL");
+}
+
+#[tokio::test]
+async fn a_file_that_is_deleted_while_in_use_takes_no_job_and_goes_on_when_it_is_put_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, aside) = (directory.path().join("jobs.db"), directory.path().join("aside.db"));
+    let storage = file(&path);
+    storage.enqueue(vec![job("mail")]).await.unwrap();
+    std::fs::rename(&path, &aside).unwrap();
+    let error = storage.enqueue(vec![job("mail")]).await.unwrap_err();
+    assert!(error.is_transient());
+    assert!(error.to_string().contains("jobs.db was deleted or moved while in use"), "{error}");
+    assert!(storage.get_summary_stats().await.unwrap_err().is_transient());
+    assert!(!path.exists(), "nothing is made in its place");
+    std::fs::rename(&aside, &path).unwrap();
+    storage.enqueue(vec![job("mail")]).await.unwrap();
+    assert_eq!(storage.get_summary_stats().await.unwrap().pending, 2);
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_while_in_use_is_opened_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, other) = (directory.path().join("jobs.db"), directory.path().join("other.db"));
+    let storage = file(&path);
+    storage.enqueue(vec![job("mail"), job("mail")]).await.unwrap();
+    file(&other).enqueue(vec![job("mail")]).await.unwrap();
+    for suffix in ["", "-wal", "-shm"] {
+        let name = |path: &Path| format!("{}{suffix}", path.display());
+        let _ = std::fs::remove_file(name(&path));
+        if std::fs::exists(name(&other)).unwrap() {
+            std::fs::rename(name(&other), name(&path)).unwrap();
+        }
+    }
+    storage.enqueue(vec![job("mail")]).await.unwrap();
+    assert_eq!(storage.get_summary_stats().await.unwrap().pending, 2);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_set_aside_and_the_rest_is_claimed() {
+    let storage = memory();
+    let batch = (0..5).map(|_| job("mail")).collect();
+    storage.enqueue(batch).await.unwrap();
+    let harm = |tx: &Tx<'_>| {
+        let connection = tx.connection();
+        connection.execute("UPDATE JobsHot SET TimeoutMs = -1 WHERE Seq = 1", [])?;
+        connection.execute("UPDATE JobsHot SET Id = x'0102' WHERE Seq = 2", [])?;
+        Ok(())
+    };
+    storage.write(Class::Operator, harm).await.unwrap();
+    assert_eq!(fetch(&storage, 9).await.jobs.len(), 3);
+    assert_eq!(fetch(&storage, 9).await.jobs.len(), 0);
+    let stats = storage.get_summary_stats().await.unwrap();
+    assert_eq!((stats.pending, stats.fetched), (2, 3));
+    let mend = |tx: &Tx<'_>| {
+        let mend = "UPDATE JobsHot SET TimeoutMs = 1000, ScheduledAtUtc = 0 WHERE Seq = 1";
+        Ok(tx.connection().execute(mend, [])?)
+    };
+    storage.write(Class::Operator, mend).await.unwrap();
+    assert_eq!(fetch(&storage, 9).await.jobs[0].lease.seq, 1);
+}
+
+#[tokio::test]
+async fn a_fetcher_is_told_of_delayed_rows_of_its_own_queues_only() {
+    let storage = memory();
+    let delayed =
+        |queue, seconds| NewJob { due: Due::After(Duration::from_secs(seconds)), ..job(queue) };
+    storage.enqueue(vec![delayed("theirs", 5), delayed("ours", 60)]).await.unwrap();
+    let of = |queues: &[&str]| {
+        let queues = Some(queues.iter().map(|queue| (*queue).to_owned()).collect());
+        storage.fetch_next_batch(FetchRequest { queues, ..request(9) })
+    };
+    let due = of(&["ours"]).await.unwrap().next_due.unwrap();
+    assert!(due > Duration::from_secs(30), "{due:?}");
+    let due = of(&["ours", "theirs"]).await.unwrap().next_due.unwrap();
+    assert!(due <= Duration::from_secs(5), "{due:?}");
+    assert_eq!(of(&["nobodys"]).await.unwrap().next_due, None);
 }

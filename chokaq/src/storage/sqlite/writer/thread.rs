@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -17,6 +18,7 @@ use crate::{
         checkpoint::Signal,
         connection::short_wait,
         failure::{Fault, Outcome, is_busy, wants_a_new_connection},
+        identity::Identity,
         tx::Tx,
         waiting::{BoxedOperation, Class, Effect, Operation, panicked},
         writer::{Setup, Shared},
@@ -25,6 +27,9 @@ use crate::{
 
 /// For so long after another process's commit this one leaves it room.
 const NEIGHBOUR_MEMORY: Duration = Duration::from_secs(1);
+
+/// A wait for another process's lock that is worth a line in the log.
+const LONG_WAIT: Duration = Duration::from_secs(2);
 
 pub(super) struct Thread {
     shared: Arc<Shared>,
@@ -38,6 +43,10 @@ pub(super) struct Thread {
     neighbour_until: Option<Instant>,
     /// A call failed in a way that a new connection may heal.
     is_suspect: Cell<bool>,
+    /// The file and which one it was when it was opened; `None` in memory.
+    place: Option<(PathBuf, Option<Identity>)>,
+    /// The file is gone, and that was said.
+    is_missing: bool,
 }
 
 /// What a call did to the transaction it ran in.
@@ -62,11 +71,19 @@ impl Thread {
             data_version: None,
             neighbour_until: None,
             is_suspect: Cell::new(false),
+            place: setup.path.map(|path| {
+                let identity = Identity::of(&path);
+                (path, identity)
+            }),
+            is_missing: false,
         }
     }
 
     pub(super) fn run(mut self) {
         while self.shared.waiting.wait() {
+            if !self.is_in_place() {
+                continue;
+            }
             let Some(connection) = self.connect() else { continue };
             match self.begin(&connection) {
                 Ok(true) => {
@@ -81,6 +98,35 @@ impl Thread {
                 }
             }
         }
+    }
+
+    /// Whether the file is still the one that is open. One that is gone is not written any more: what waits is told so,
+    /// and nothing is made in its place. One that was replaced is opened anew.
+    fn is_in_place(&mut self) -> bool {
+        let Some((path, opened)) = &mut self.place else { return true };
+        let now = Identity::of(path);
+        if now.is_none() {
+            let what = format!(
+                "{} was deleted or moved while in use: put it back, or restart to begin with a new one",
+                self.shared.name
+            );
+            if !self.is_missing {
+                tracing::error!("{what}");
+            }
+            self.is_missing = true;
+            self.fail_all(|| Error::transient(what.clone(), None));
+            return false;
+        }
+        if self.is_missing {
+            tracing::info!(database = %self.shared.name, "the database file is there again");
+            self.is_missing = false;
+        }
+        if now != *opened {
+            tracing::warn!(database = %self.shared.name, "the database file was replaced; opening the new one");
+            *opened = now;
+            self.connection = None;
+        }
+        true
     }
 
     /// The connection, or a new one; when there is none, what waits is told so.
@@ -109,9 +155,16 @@ impl Thread {
 
     /// Takes the write lock, however often another process has it first; false when nothing waits any more.
     fn begin(&mut self, connection: &Connection) -> rusqlite::Result<bool> {
+        let started = Instant::now();
+        let mut is_said = false;
         loop {
             match execute(connection, "BEGIN IMMEDIATE") {
-                Ok(()) => return Ok(true),
+                Ok(()) => {
+                    if is_said {
+                        tracing::info!(database = %self.shared.name, waited = ?started.elapsed(), "the lock is free again");
+                    }
+                    return Ok(true);
+                }
                 Err(error) if !is_busy(&error) => return Err(error),
                 Err(_) => {}
             }
@@ -122,6 +175,10 @@ impl Thread {
             }
             if !some_wait {
                 return Ok(false);
+            }
+            if !is_said && started.elapsed() >= LONG_WAIT {
+                is_said = true;
+                tracing::warn!(database = %self.shared.name, "another process holds the write lock; waiting for it");
             }
             short_wait();
         }
