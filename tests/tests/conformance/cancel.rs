@@ -98,14 +98,14 @@ async fn not_lost(db: &Db, job: JobId) {
 async fn a_cancel_of_a_rescheduled_job_is_not_lost(db: &Db) {
     let lease = db.running(job()).await;
     db.cancel(lease.job()).await;
-    db.done(&lease, retry(Duration::ZERO)).await;
+    assert_eq!(db.finish(&lease, retry(Duration::ZERO)).await, FinishOutcome::Cancelled);
     not_lost(db, lease.job()).await;
 }
 
 async fn a_cancel_of_a_snoozed_job_is_not_lost(db: &Db) {
     let lease = db.running(job()).await;
     db.cancel(lease.job()).await;
-    db.done(&lease, snooze(Duration::ZERO)).await;
+    assert_eq!(db.finish(&lease, snooze(Duration::ZERO)).await, FinishOutcome::Cancelled);
     not_lost(db, lease.job()).await;
 }
 

@@ -165,7 +165,7 @@ async fn a_retry_of_a_cancelled_job_whose_reply_was_lost_doubles_nothing(db: &Db
     for outcome in [retry(Duration::ZERO), snooze(Duration::ZERO)] {
         let lease = db.running(job()).await;
         db.cancel(lease.job()).await;
-        lost_finish(db, &lease, outcome, FinishOutcome::Done).await;
+        lost_finish(db, &lease, outcome, FinishOutcome::Cancelled).await;
         if db.places(lease.job()).await == ["JobsHot"] {
             db.cancel(lease.job()).await;
         }

@@ -95,8 +95,8 @@ async fn an_asked_cancel_wins_over_a_retry_and_over_a_snooze() {
         storage.enqueue(vec![job("mail")]).await.unwrap();
         let running = start(&storage).await;
         storage.cancel(vec![running.lease.job], "stop".into()).await.unwrap();
-        assert_eq!(finish(&storage, &running, ending.clone()).await, FinishOutcome::Done);
-        assert_eq!(finish(&storage, &running, ending).await, FinishOutcome::Done);
+        assert_eq!(finish(&storage, &running, ending.clone()).await, FinishOutcome::Cancelled);
+        assert_eq!(finish(&storage, &running, ending).await, FinishOutcome::Cancelled);
         let state = detail(&storage, running.lease.job).await.state;
         assert_eq!(state, JobState::Dead(FailureReason::Cancelled));
     }

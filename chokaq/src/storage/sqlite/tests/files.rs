@@ -114,24 +114,6 @@ async fn readers_answer_while_another_process_holds_the_write_lock() {
 }
 
 #[tokio::test]
-async fn a_malformed_row_is_named_and_its_claim_undone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("jobs.db");
-    let storage = file(&path);
-    let new = job("mail");
-    let id = new.id;
-    storage.enqueue(vec![new]).await.unwrap();
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute_batch("UPDATE JobsHot SET MaxRetries = -1").unwrap();
-    let error = storage.fetch_next_batch(request(1)).await.unwrap_err();
-    assert!(!error.is_transient());
-    let expected = format!("JobsHot.MaxRetries of job {id}: -1 is out of its range");
-    assert!(error.to_string().contains(&expected), "{error}");
-    other.execute_batch("UPDATE JobsHot SET MaxRetries = 1").unwrap();
-    assert_eq!(fetch(&storage, 1).await.jobs.len(), 1);
-}
-
-#[tokio::test]
 async fn the_wal_is_begun_anew_under_writes_that_do_not_pause() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("jobs.db");
