@@ -14,7 +14,7 @@ modes:
   latency        N times, idle worker: from the call of enqueue to the handler's first line
   memory         the resident memory of a worker through which N jobs pass (Linux)
   scale          the cost of fetching 100 jobs as pending and delayed rows grow (up to N rows)
-options: sync=full|normal (default full), sizes=1000,1000000 (scale), threads=T (tokio's workers)";
+options: sync=full|normal (default full), sizes=1000,1000000 and shape=TEXT (scale), threads=T (tokio's workers)";
 
 /// What was asked on the command line.
 pub(crate) struct Args {

@@ -47,7 +47,8 @@ const ROUNDS: usize = 41;
 pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let sizes = args.option("sizes").unwrap_or("1000,1000000");
     let sizes: Vec<usize> = sizes.split(',').map(str::parse).collect::<Result<_, _>>()?;
-    for shape in SHAPES {
+    let only = args.option("shape");
+    for shape in SHAPES.iter().filter(|shape| only.is_none_or(|only| shape.name.contains(only))) {
         let mut first = None;
         for &rows in &sizes {
             let micros = fetch_cost(args, shape, rows).await?;

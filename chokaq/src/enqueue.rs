@@ -161,11 +161,12 @@ impl EnqueueOne {
         })
     }
 
-    /// Due at this time; a time in the past means now.
+    /// Due at this time, at most 100 years from now; a time in the past means now.
     pub fn at(self, time: impl Into<Timestamp>) -> Self {
         self.with(|job| {
-            job.due = Due::At(time.into());
-            Ok(())
+            let time = time.into();
+            job.due = Due::At(time);
+            check_delay(time.since(Timestamp::now()))
         })
     }
 

@@ -5,6 +5,11 @@
 //! [`job`] declares a job, [`Job`] says what it does, [`Enqueue`] puts it in the database behind a [`Pool`]. A
 //! [`Worker`] runs jobs; [`run()`] and [`app()`] are the one line in `main`. [`Operator`] is for the people who watch.
 
+#![cfg_attr(
+    not(feature = "sqlite"),
+    allow(dead_code, reason = "without a backend, what only backends call has no caller")
+)]
+
 extern crate self as chokaq;
 
 #[doc(hidden)]

@@ -197,9 +197,9 @@ async fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Storage>> {
         #[cfg(not(feature = "sqlite"))]
         "sqlite" => {
             let _ = settings;
-            Err(Error::config(
-                "this program was built without SQLite: enable the `sqlite` feature of chokaq",
-            ))
+            let error =
+                "this program was built without SQLite: enable the `sqlite` feature of chokaq";
+            std::future::ready(Err(Error::config(error))).await
         }
         "mssql" | "sqlserver" | "jdbc" => Err(Error::config(format!(
             "the database URL starts with {scheme:?}: this version of chokaq has no SQL Server backend yet; use `sqlite:path`"

@@ -2,7 +2,9 @@
 
 use std::{fmt, future::Future};
 
-use crate::{Pool, Result, Worker, worker::WorkerBuilder};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Error, Pool, Result, Worker, WorkerHandle, worker::WorkerBuilder};
 
 /// Runs a worker for every registered job type on the database of `CHOKAQ_DATABASE_URL` (default
 /// `sqlite:chokaq.db`), until ctrl-c or SIGTERM. The short form of [`app()`] without state.
@@ -81,21 +83,40 @@ impl App {
             .fold(Worker::builder(&pool), |builder, change| change(builder));
         let worker = builder.build()?;
         let handle = worker.handle();
-        let signals = tokio::spawn(async move {
-            let first = signal().await;
-            tracing::info!(signal = first, "stopping; a second signal ends at once");
-            handle.stop();
-            let second = signal().await;
-            tracing::error!(
-                signal = second,
-                "ended by a second signal; jobs that ran are left to rescue"
-            );
-            std::process::exit(if second == "ctrl-c" { 130 } else { 143 });
-        });
-        let result = worker.run().await;
-        signals.abort();
-        result
+        let ended = CancellationToken::new();
+        let _ended_when_dropped = ended.clone().drop_guard();
+        listen(handle, ended)?;
+        worker.run().await
     }
+}
+
+/// Listens for signals on a thread of its own: handlers that block every thread of the runtime must not block this.
+fn listen(handle: WorkerHandle, ended: CancellationToken) -> Result<()> {
+    let failed =
+        |e: std::io::Error| Error::permanent("signals cannot be listened to", Some(e.into()));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    std::thread::Builder::new()
+        .name("chokaq-signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = ended.cancelled() => {}
+                    () = obey(&handle) => {}
+                }
+            });
+        })
+        .map_err(failed)?;
+    Ok(())
+}
+
+async fn obey(handle: &WorkerHandle) {
+    let first = signal().await;
+    tracing::info!(signal = first, "stopping; a second signal ends at once");
+    handle.stop();
+    let second = signal().await;
+    tracing::error!(signal = second, "ended by a second signal; jobs that ran are left to rescue");
+    std::process::exit(if second == "ctrl-c" { 130 } else { 143 });
 }
 
 /// Waits for a signal to stop, and names it.

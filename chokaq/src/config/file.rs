@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// The file and its text: the one that `CHOKAQ_CONFIG` names, which must be there, or `chokaq.toml` where there is one.
-pub(crate) fn find(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<(PathBuf, String)>> {
-    let named = lookup("CHOKAQ_CONFIG").map(PathBuf::from);
+pub(crate) fn find(named: Option<String>) -> Result<Option<(PathBuf, String)>> {
+    let named = named.map(PathBuf::from);
     let is_named = named.is_some();
     let path = named.unwrap_or_else(|| "chokaq.toml".into());
     match std::fs::read_to_string(&path) {
@@ -159,9 +159,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_named_must_be_there() {
-        let lookup =
-            |name: &str| (name == "CHOKAQ_CONFIG").then(|| "/nowhere/chokaq.toml".to_owned());
-        let error = find(lookup).expect_err("not there");
+        let error = find(Some("/nowhere/chokaq.toml".to_owned())).expect_err("not there");
         assert!(error.to_string().contains("CHOKAQ_CONFIG"), "{error}");
     }
 

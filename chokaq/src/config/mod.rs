@@ -128,7 +128,8 @@ impl Settings {
     /// # Errors
     /// A value that cannot be used; the message names it, where it stands, and what is accepted.
     pub(crate) fn overridden(mut self) -> Result<Self> {
-        if let Some((path, text)) = file::find(environment)? {
+        warn_of_unknown_variables();
+        if let Some((path, text)) = file::find(environment("CHOKAQ_CONFIG")?)? {
             file::apply(&mut self, &path, &text)?;
         }
         table::apply_environment(&mut self, environment)?;
@@ -136,9 +137,31 @@ impl Settings {
     }
 }
 
-/// The process's environment; a variable that is empty counts as not set.
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+/// A variable of the process's environment; an empty one counts as not set.
+///
+/// # Errors
+/// A value that is not Unicode: it was meant to say something, and must not count as nothing.
+fn environment(name: &str) -> Result<Option<String>> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.trim().is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Error::config(format!("the environment variable {name} is not valid Unicode")))
+        }
+    }
+}
+
+/// The variables whose names are chokaq's and whose meaning is nobody's: most likely misspelt.
+fn warn_of_unknown_variables() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("CHOKAQ_") && !table::is_variable(&name) {
+                tracing::warn!(%name, "this environment variable is not a setting of chokaq; see chokaq.example.toml");
+            }
+        }
+    });
 }
 
 impl WorkerSettings {
@@ -156,8 +179,19 @@ impl WorkerSettings {
             ("scan interval", self.scan_interval),
             ("fetched limit", self.fetched_limit),
         ] {
-            if value.is_zero() {
-                return Err(Error::config(format!("a worker's {name} must be longer than zero")));
+            if value.is_zero() || value > Limits::MAX_DURATION {
+                return Err(Error::config(format!(
+                    "a worker's {name} must be longer than zero and at most 100 years"
+                )));
+            }
+        }
+        for (name, value) in [
+            ("lease", self.lease),
+            ("shutdown grace", self.shutdown_grace),
+            ("cancel grace", self.cancel_grace),
+        ] {
+            if value > Limits::MAX_DURATION {
+                return Err(Error::config(format!("a worker's {name} must be at most 100 years")));
             }
         }
         if self.lease < 3 * self.heartbeat_interval {

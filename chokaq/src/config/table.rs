@@ -99,10 +99,10 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
 /// Lets the environment override the settings.
 pub(crate) fn apply_environment(
     settings: &mut Settings,
-    lookup: impl Fn(&str) -> Option<String>,
+    lookup: impl Fn(&str) -> Result<Option<String>>,
 ) -> Result<()> {
     for setting in SETTINGS {
-        if let Some(value) = lookup(setting.variable) {
+        if let Some(value) = lookup(setting.variable)? {
             (setting.read)(settings, value.trim()).map_err(|problem| {
                 let name = setting.variable;
                 Error::config(format!("the environment variable {name} is {value:?}: {problem}"))
@@ -110,6 +110,13 @@ pub(crate) fn apply_environment(
         }
     }
     Ok(())
+}
+
+/// Whether a variable is a setting, or one that names the file or belongs to the tests.
+pub(crate) fn is_variable(name: &str) -> bool {
+    name == "CHOKAQ_CONFIG"
+        || name.starts_with("CHOKAQ_TEST_")
+        || SETTINGS.iter().any(|setting| setting.variable == name)
 }
 
 /// The text of `chokaq.example.toml`.
@@ -184,7 +191,10 @@ mod tests {
 
     fn with(variable: &str, value: &str) -> Result<Settings> {
         let mut settings = Settings::default();
-        apply_environment(&mut settings, |asked| (asked == variable).then(|| value.to_owned()))?;
+        apply_environment(
+            &mut settings,
+            |asked| Ok((asked == variable).then(|| value.to_owned())),
+        )?;
         Ok(settings)
     }
 

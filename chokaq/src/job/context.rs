@@ -32,14 +32,33 @@ pub enum CancelCause {
     Shutdown,
 }
 
+/// Whether and why a run should stop; it exists from before the run's mark, so that no cancellation comes too early.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation {
+    token: CancellationToken,
+    cause: OnceLock<CancelCause>,
+}
+
+impl Cancellation {
+    /// The first cause stays: a timeout during a shutdown's grace is still the shutdown. Answers whether it was this one.
+    pub(crate) fn cancel(&self, cause: CancelCause) -> bool {
+        let is_first = self.cause.set(cause).is_ok();
+        self.token.cancel();
+        is_first
+    }
+
+    pub(crate) fn cause(&self) -> Option<CancelCause> {
+        self.cause.get().copied()
+    }
+}
+
 /// What a running job can know (its id, attempt, times, tags, shared state) and say (progress). Cheap to clone.
 #[derive(Clone)]
 pub struct JobContext(Arc<Inner>);
 
 struct Inner {
     parts: ContextParts,
-    cancel: CancellationToken,
-    cause: OnceLock<CancelCause>,
+    cancellation: Arc<Cancellation>,
     progress: Mutex<Option<(f64, String)>>,
 }
 
@@ -58,13 +77,8 @@ pub(crate) struct ContextParts {
 }
 
 impl JobContext {
-    pub(crate) fn new(parts: ContextParts) -> Self {
-        Self(Arc::new(Inner {
-            parts,
-            cancel: CancellationToken::new(),
-            cause: OnceLock::new(),
-            progress: Mutex::new(None),
-        }))
+    pub(crate) fn new(parts: ContextParts, cancellation: Arc<Cancellation>) -> Self {
+        Self(Arc::new(Inner { parts, cancellation, progress: Mutex::new(None) }))
     }
 
     /// The job's id: the same for every attempt, a good idempotency key for what the handler calls.
@@ -138,17 +152,17 @@ impl JobContext {
     /// Waits until the job should stop: it was cancelled, ran too long, lost its lease, or the worker shuts down.
     /// A handler that does not stop is dropped at its next `.await` after a grace of 5 s.
     pub async fn cancelled(&self) {
-        self.0.cancel.cancelled().await;
+        self.0.cancellation.token.cancelled().await;
     }
 
     /// Whether the job should stop.
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancel.is_cancelled()
+        self.0.cancellation.token.is_cancelled()
     }
 
     /// Why the job should stop; `None` while it should not.
     pub fn cancel_cause(&self) -> Option<CancelCause> {
-        self.0.cause.get().copied()
+        self.0.cancellation.cause()
     }
 
     /// Says how far the job is: `share` from 0.0 to 1.0 (clamped; not a number counts as 0.0) and a note, of which the
@@ -162,14 +176,17 @@ impl JobContext {
         *self.0.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some((share, note));
     }
 
-    /// The first cause stays: a timeout during a shutdown's grace is still the shutdown.
     pub(crate) fn cancel(&self, cause: CancelCause) {
-        let _ = self.0.cause.set(cause);
-        self.0.cancel.cancel();
+        self.0.cancellation.cancel(cause);
     }
 
     pub(crate) fn take_progress(&self) -> Option<(f64, String)> {
         self.0.progress.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What was taken and could not be stored, unless the handler has said something newer.
+    pub(crate) fn put_progress_back(&self, progress: (f64, String)) {
+        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(progress);
     }
 }
 

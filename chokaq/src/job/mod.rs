@@ -6,7 +6,7 @@ mod error;
 
 pub use call::{JobCall, JobOutput};
 pub use context::{CancelCause, JobContext};
-pub(crate) use context::{ContextParts, StateMap};
+pub(crate) use context::{Cancellation, ContextParts, StateMap};
 pub use error::JobError;
 pub(crate) use error::{ErrorClass, JobFailure};
 

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
@@ -22,6 +23,8 @@ pub(crate) struct Buffer {
 struct State {
     jobs: VecDeque<FetchedJob>,
     bytes: usize,
+    /// When a row last came or went.
+    moved: Option<Instant>,
 }
 
 impl Buffer {
@@ -32,6 +35,7 @@ impl Buffer {
         let mut state = self.lock();
         state.bytes += jobs.iter().map(|job| job.payload.len()).sum::<usize>();
         state.jobs.extend(jobs);
+        state.moved = Some(Instant::now());
         drop(state);
         self.filled.notify_one();
     }
@@ -51,6 +55,7 @@ impl Buffer {
         let mut state = self.lock();
         let job = state.jobs.pop_front()?;
         state.bytes -= job.payload.len();
+        state.moved = Some(Instant::now());
         drop(state);
         self.drained.notify_one();
         Some(job)
@@ -69,6 +74,15 @@ impl Buffer {
 
     pub(crate) fn len(&self) -> usize {
         self.lock().jobs.len()
+    }
+
+    /// For how long its rows have been waiting with none of them leaving; zero when it is empty.
+    pub(crate) fn stalled_for(&self) -> Duration {
+        let state = self.lock();
+        match state.moved {
+            Some(moved) if !state.jobs.is_empty() => moved.elapsed(),
+            _ => Duration::ZERO,
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

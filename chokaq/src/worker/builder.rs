@@ -177,7 +177,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Stops the worker when this future ends.
+    /// Stops the worker when this future ends. It is polled on the runtime that builds the worker: handlers that block
+    /// every thread of it hold it up, too.
     pub fn shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.shutdown = Some(Box::pin(signal));
         self

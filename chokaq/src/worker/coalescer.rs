@@ -30,10 +30,10 @@ struct Item<Q, A> {
 pub(crate) trait Batch<Q, A>: Send + 'static {
     /// Executes a batch and answers in its order: one answer per request, so that one that fails does not fail the
     /// others. An empty answer means that the batch was given up.
+    ///
+    /// An answer that nobody takes, because its caller was dropped before or after it was sent, is dropped: an answer
+    /// that has to be undone says so by its `Drop`.
     fn execute(&mut self, requests: Vec<Q>) -> impl Future<Output = Vec<A>> + Send;
-
-    /// Takes back an answer that nobody waits for any more: the caller was dropped.
-    fn orphaned(&mut self, answer: A);
 }
 
 impl<Q: Send + 'static, A: Send + 'static> Coalescer<Q, A> {
@@ -86,10 +86,8 @@ async fn run<Q: Send, A: Send>(
             waiting.drain(..).map(|item| (item.request, item.reply)).unzip();
         let answers = batch.execute(requests).await;
         for (answer, reply) in answers.into_iter().zip(replies) {
-            if let Some(reply) = reply
-                && let Err(answer) = reply.send(answer)
-            {
-                batch.orphaned(answer);
+            if let Some(reply) = reply {
+                let _ = reply.send(answer);
             }
         }
     }
@@ -103,50 +101,71 @@ mod tests {
 
     use super::*;
 
+    /// An answer that notes when nobody took it.
+    #[derive(Debug)]
+    struct Answer {
+        value: Option<Result<u32, String>>,
+        untaken: Arc<Mutex<Vec<Result<u32, String>>>>,
+    }
+
+    impl Answer {
+        fn take(mut self) -> Result<u32, String> {
+            self.value.take().expect("taken once")
+        }
+    }
+
+    impl Drop for Answer {
+        fn drop(&mut self) {
+            self.untaken.lock().unwrap().extend(self.value.take());
+        }
+    }
+
     /// Doubles even numbers and refuses odd ones. Says when a batch comes in, and holds it until the gate opens.
     struct Doubler {
         entered: mpsc::UnboundedSender<Vec<u32>>,
         gate: Arc<Semaphore>,
-        orphans: Arc<Mutex<Vec<Result<u32, String>>>>,
+        untaken: Arc<Mutex<Vec<Result<u32, String>>>>,
     }
 
-    impl Batch<u32, Result<u32, String>> for Doubler {
-        async fn execute(&mut self, requests: Vec<u32>) -> Vec<Result<u32, String>> {
+    impl Batch<u32, Answer> for Doubler {
+        async fn execute(&mut self, requests: Vec<u32>) -> Vec<Answer> {
             let _ = self.entered.send(requests.clone());
             self.gate.acquire().await.expect("never closed").forget();
-            let answer =
-                |n: u32| if n.is_multiple_of(2) { Ok(2 * n) } else { Err(format!("{n} is odd")) };
+            let answer = |n: u32| Answer {
+                value: Some(if n.is_multiple_of(2) {
+                    Ok(2 * n)
+                } else {
+                    Err(format!("{n} is odd"))
+                }),
+                untaken: Arc::clone(&self.untaken),
+            };
             requests.into_iter().map(answer).collect()
-        }
-
-        fn orphaned(&mut self, answer: Result<u32, String>) {
-            self.orphans.lock().unwrap().push(answer);
         }
     }
 
     struct Setup {
-        coalescer: Coalescer<u32, Result<u32, String>>,
+        coalescer: Coalescer<u32, Answer>,
         runner: JoinHandle<()>,
         entered: mpsc::UnboundedReceiver<Vec<u32>>,
         gate: Arc<Semaphore>,
-        orphans: Arc<Mutex<Vec<Result<u32, String>>>>,
+        untaken: Arc<Mutex<Vec<Result<u32, String>>>>,
     }
 
     fn setup(largest: usize) -> Setup {
         let (sender, entered) = mpsc::unbounded_channel();
         let gate = Arc::new(Semaphore::new(0));
-        let orphans = Arc::default();
+        let untaken = Arc::default();
         let doubler =
-            Doubler { entered: sender, gate: Arc::clone(&gate), orphans: Arc::clone(&orphans) };
+            Doubler { entered: sender, gate: Arc::clone(&gate), untaken: Arc::clone(&untaken) };
         let (coalescer, runner) = Coalescer::spawn(64, largest, doubler);
-        Setup { coalescer, runner, entered, gate, orphans }
+        Setup { coalescer, runner, entered, gate, untaken }
     }
 
     /// A call in a task of its own, its request already in the queue.
-    async fn call(s: &Setup, n: u32) -> JoinHandle<Result<Result<u32, String>, Closed>> {
-        let (reply, answer) = oneshot::channel();
+    async fn call(s: &Setup, n: u32) -> JoinHandle<Result<u32, String>> {
+        let (reply, answer) = oneshot::channel::<Answer>();
         s.coalescer.send(Item { request: n, reply: Some(reply) }).await.expect("open");
-        tokio::spawn(async move { answer.await.map_err(|_| Closed) })
+        tokio::spawn(async move { answer.await.expect("answered").take() })
     }
 
     #[tokio::test]
@@ -160,9 +179,9 @@ mod tests {
         }
         s.gate.add_permits(2);
         assert_eq!(s.entered.recv().await, Some(vec![4, 6, 8]));
-        assert_eq!(first.await.expect("answered"), Ok(Ok(4)));
+        assert_eq!(first.await.expect("answered"), Ok(4));
         for (call, answer) in rest.into_iter().zip([8, 12, 16]) {
-            assert_eq!(call.await.expect("answered"), Ok(Ok(answer)));
+            assert_eq!(call.await.expect("answered"), Ok(answer));
         }
     }
 
@@ -171,20 +190,26 @@ mod tests {
         let s = setup(100);
         s.gate.add_permits(10);
         let (even, odd) = tokio::join!(s.coalescer.call(4), s.coalescer.call(5));
-        assert_eq!(even, Ok(Ok(8)));
-        assert_eq!(odd, Ok(Err("5 is odd".to_owned())));
+        assert_eq!(even.expect("answered").take(), Ok(8));
+        assert_eq!(odd.expect("answered").take(), Err("5 is odd".to_owned()));
     }
 
     #[tokio::test]
-    async fn the_answer_of_a_caller_that_is_gone_is_handed_back() {
+    async fn the_answer_of_a_caller_that_is_gone_is_dropped_whether_it_went_before_or_after() {
         let mut s = setup(100);
-        let gone = call(&s, 6).await;
+        let before = call(&s, 6).await;
         assert_eq!(s.entered.recv().await, Some(vec![6]));
-        gone.abort();
-        assert!(gone.await.expect_err("aborted").is_cancelled());
-        s.gate.add_permits(2);
-        assert_eq!(s.coalescer.call(8).await, Ok(Ok(16)));
-        assert_eq!(*s.orphans.lock().unwrap(), [Ok(12)]);
+        before.abort();
+        assert!(before.await.expect_err("aborted").is_cancelled());
+        s.gate.add_permits(3);
+        assert_eq!(s.coalescer.call(8).await.expect("answered").take(), Ok(16));
+        assert_eq!(*s.untaken.lock().unwrap(), [Ok(12)]);
+
+        let (reply, answer) = oneshot::channel::<Answer>();
+        s.coalescer.send(Item { request: 10, reply: Some(reply) }).await.expect("open");
+        assert_eq!(s.coalescer.call(2).await.expect("answered").take(), Ok(4));
+        drop(answer);
+        assert_eq!(*s.untaken.lock().unwrap(), [Ok(12), Ok(20)]);
     }
 
     #[tokio::test]
@@ -216,7 +241,7 @@ mod tests {
         let s = setup(100);
         s.runner.abort();
         assert!(s.runner.await.expect_err("aborted").is_cancelled());
-        assert_eq!(s.coalescer.call(2).await, Err(Closed));
+        assert_eq!(s.coalescer.call(2).await.expect_err("closed"), Closed);
         assert_eq!(s.coalescer.try_push(2), Err(2));
     }
 }

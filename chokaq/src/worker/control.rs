@@ -12,8 +12,8 @@ use crate::{
     job::CancelCause,
     model::Control,
     worker::{
-        fetcher::give_back,
         heartbeat,
+        release::give_back,
         shared::{Shared, Trouble},
     },
 };
@@ -44,12 +44,16 @@ impl ControlClock {
     }
 }
 
+/// Rows that wait longer behind running jobs go back: another worker may have a permit for them.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The loop that reads when no fetch did; runs until it is aborted.
 pub(crate) async fn run(shared: Arc<Shared>, clock: ControlClock) {
     let mut trouble = Trouble::new("control", Duration::from_secs(5));
     // A little longer than a poll with its jitter, so that on an idle worker the fetches carry it.
     let patience = PERIOD + PERIOD / 4;
     loop {
+        give_back_stalled(&shared).await;
         let since = clock.since();
         if since < patience {
             sleep(patience.saturating_sub(since)).await;
@@ -64,6 +68,14 @@ pub(crate) async fn run(shared: Arc<Shared>, clock: ControlClock) {
             }
             Err(error) => sleep(trouble.failed(&error)).await,
         }
+    }
+}
+
+/// What was fetched ahead at a speed that long jobs have ended since.
+async fn give_back_stalled(shared: &Shared) {
+    if shared.limiter.idle() == 0 && shared.buffer.stalled_for() >= PATIENCE {
+        let waiting = shared.buffer.take(|_| true);
+        give_back(shared, waiting.into_iter().map(|job| job.lease)).await;
     }
 }
 

@@ -9,9 +9,10 @@ use std::{
 use tokio::{select, sync::watch, time::sleep};
 
 use crate::{
-    model::{FetchReply, FetchRequest, LeaseId, Release},
+    model::{FetchReply, FetchRequest, LeaseId},
     worker::{
         control::{self, ControlClock},
+        release::give_back,
         shared::{Shared, Trouble},
     },
 };
@@ -54,6 +55,7 @@ pub(crate) async fn run(shared: Arc<Shared>, until: Until, clock: ControlClock) 
             fetcher.fetch(take).await;
         }
     }
+    fetcher.settle().await;
 }
 
 struct Fetcher {
@@ -123,7 +125,8 @@ impl Fetcher {
                 }
             }
             Err(error) => {
-                self.unanswered = Some(lease);
+                // A lasting refusal was not committed; anything else may have been.
+                self.unanswered = error.is_transient().then_some(lease);
                 let pause = self.trouble.failed(&error);
                 select! {
                     () = shared.stop.cancelled() => {}
@@ -144,8 +147,24 @@ impl Fetcher {
             take,
             take_limited: shared.limiter.idle().saturating_sub(shared.buffer.len()).min(take),
             max_bytes: FETCH_BYTES.min(BUFFER_BYTES.saturating_sub(shared.buffer.bytes())),
-            passed_over: std::mem::take(&mut self.passed_over),
+            passed_over: self.passed_over.clone(),
             with_control: self.clock.is_due(),
+        }
+    }
+
+    /// The worker stops: what an unanswered fetch may have claimed is asked for once more, so that it can be given back.
+    async fn settle(mut self) {
+        let deadline = Instant::now() + self.shared.settings.shutdown_grace;
+        while self.unanswered.is_some() && Instant::now() < deadline {
+            let request = self.request(0);
+            match self.shared.storage().fetch_next_batch(request).await {
+                Ok(reply) => {
+                    self.unanswered = None;
+                    self.shared.buffer.push(reply.jobs);
+                }
+                Err(error) if error.is_transient() => sleep(self.trouble.failed(&error)).await,
+                Err(_) => return,
+            }
         }
     }
 
@@ -198,27 +217,6 @@ impl Fetcher {
     }
 }
 
-/// Gives fetched rows back, best effort: what cannot be given back now, `recover_abandoned` frees later.
-pub(crate) async fn give_back(
-    shared: &Shared,
-    leases: impl IntoIterator<Item = crate::model::Lease>,
-) {
-    let releases: Vec<_> = leases
-        .into_iter()
-        .map(|lease| Release { lease, delay: None, unknown_type: false })
-        .collect();
-    if releases.is_empty() {
-        return;
-    }
-    let rows = releases.len();
-    match shared.storage().release(releases).await {
-        Ok(_) => tracing::debug!(rows, "gave fetched rows back"),
-        Err(error) => {
-            tracing::warn!(rows, ?error, "could not give fetched rows back; recovery will");
-        }
-    }
-}
-
 /// How many jobs this worker starts in a second, smoothed.
 struct Rate {
     since: Instant,
@@ -240,8 +238,10 @@ impl Rate {
             let started = shared.started.load(Ordering::Relaxed);
             #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
             let now = (started - self.started) as f64 / elapsed.as_secs_f64();
+            // It rises at once, and falls at once where nothing was measured for a while: old speed says nothing.
+            let is_old = elapsed >= 5 * Self::WINDOW;
             self.per_second =
-                if now > self.per_second { now } else { self.per_second.midpoint(now) };
+                if now > self.per_second || is_old { now } else { self.per_second.midpoint(now) };
             self.started = started;
             self.since = Instant::now();
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use crate::worker::{fetcher::give_back, shared::Shared};
+use crate::worker::{release::give_back, shared::Shared};
 
 /// Steers a worker while it runs, from [`Worker::handle`](crate::Worker::handle). Cheap to clone.
 #[derive(Debug, Clone)]

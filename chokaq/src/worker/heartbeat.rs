@@ -22,6 +22,9 @@ use crate::{
 /// The longest wait between two tries to beat while the storage fails.
 const RECONNECT: Duration = Duration::from_secs(5);
 
+/// How often a lease that cannot be renewed is looked at.
+const WATCH: Duration = Duration::from_millis(250);
+
 /// The loop; runs until it is aborted, after the last outcome is committed.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut ticks = interval(shared.settings.heartbeat_interval);
@@ -30,9 +33,11 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         ticks.tick().await;
         while let Err(error) = beat(&shared).await {
-            let pause = trouble.failed(&error);
-            stop_overdue(&shared);
-            sleep(pause).await;
+            let again = Instant::now() + trouble.failed(&error);
+            while Instant::now() < again {
+                stop_overdue(&shared);
+                sleep(WATCH.min(again - Instant::now())).await;
+            }
         }
         trouble.over();
     }
@@ -44,13 +49,20 @@ async fn beat(shared: &Shared) -> crate::Result<()> {
     if runs.is_empty() {
         return Ok(());
     }
-    let beats = runs.iter().map(|run| beat_of(run)).collect();
+    let beats: Vec<Beat> = runs.iter().map(|run| beat_of(run)).collect();
     let sent = Instant::now();
-    let mut call = shared.storage().keep_alive(beats);
-    let outcomes = loop {
+    let mut call = shared.storage().keep_alive(beats.clone());
+    let answer = loop {
         select! {
-            outcomes = &mut call => break outcomes?,
-            () = sleep(Duration::from_secs(1)) => stop_overdue(shared),
+            answer = &mut call => break answer,
+            () = sleep(WATCH) => stop_overdue(shared),
+        }
+    };
+    let outcomes = match answer {
+        Ok(outcomes) => outcomes,
+        Err(error) => {
+            put_back(&runs, beats);
+            return Err(error);
         }
     };
     for (run, outcome) in runs.iter().zip(outcomes) {
@@ -71,11 +83,20 @@ fn beat_of(run: &Run) -> Beat {
     Beat { lease: run.lease.clone(), progress }
 }
 
+/// Progress that did not reach the storage goes with the next beat.
+fn put_back(runs: &[Arc<Run>], beats: Vec<Beat>) {
+    for (run, beat) in runs.iter().zip(beats) {
+        if let (Some(context), Some(progress)) = (run.context(), beat.progress) {
+            context.put_progress_back(progress);
+        }
+    }
+}
+
 /// Stops handlers whose lease was last renewed three quarters of a lease ago: soon another worker may take the job.
 fn stop_overdue(shared: &Shared) {
     let limit = shared.settings.lease.mul_f64(0.75);
     for run in shared.running.all() {
-        if run.renewed_at().elapsed() >= limit {
+        if run.unrenewed_for() >= limit {
             cancel(&run, CancelCause::LeaseLost);
         }
     }

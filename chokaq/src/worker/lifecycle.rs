@@ -1,10 +1,9 @@
 //! One worker's thread: starts the parts, ends them in order.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{
     runtime::{Builder, Handle},
-    select,
     task::JoinSet,
     time::timeout,
 };
@@ -14,11 +13,12 @@ use crate::{
     job::CancelCause,
     worker::{
         control::{self, ControlClock},
-        fetcher::{self, Until, give_back},
+        fetcher::{self, Until},
         finaliser::Finaliser,
         heartbeat,
         marker::Marker,
         processor::Processor,
+        release::give_back,
         rescue,
         shared::Shared,
     },
@@ -44,16 +44,19 @@ pub(crate) fn run_on_this_thread(
 
 async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
     let clock = ControlClock::new();
-    let (finaliser, finalised) = Finaliser::spawn(Arc::clone(&shared));
+    let finaliser = Finaliser::spawn(Arc::clone(&shared));
     let marker = Marker::spawn(Arc::clone(&shared), finaliser.clone());
     let processor =
         Processor { shared: Arc::clone(&shared), marker, finaliser: finaliser.clone(), handlers };
 
     // What keeps leases and rescues goes on until the very end.
     let mut keepers = JoinSet::new();
-    keepers.spawn(heartbeat::run(Arc::clone(&shared)));
-    keepers.spawn(rescue::run(Arc::clone(&shared)));
-    keepers.spawn(control::run(Arc::clone(&shared), clock.clone()));
+    keepers.spawn(keep("heartbeat", Arc::clone(&shared), heartbeat::run));
+    keepers.spawn(keep("rescue", Arc::clone(&shared), rescue::run));
+    let control_clock = clock.clone();
+    keepers.spawn(keep("control", Arc::clone(&shared), move |shared| {
+        control::run(shared, control_clock.clone())
+    }));
 
     let mut feeders = JoinSet::new();
     feeders.spawn(fetcher::run(Arc::clone(&shared), until, clock));
@@ -61,14 +64,13 @@ async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
     shared.stop.cancelled().await;
     // A fetch that is out is waited for: what it claimed is given back, not left to recovery.
     while feeders.join_next().await.is_some() {}
-    let waiting = shared.buffer.take(|_| true);
-    give_back(&shared, waiting.into_iter().map(|job| job.lease)).await;
-
+    empty_the_buffer(&shared).await;
     end_jobs(&shared).await;
-    drop(finaliser);
-    let unfinalised = select! {
-        _ = finalised => 0,
-        () = tokio::time::sleep(FINALISE_GRACE) => shared.running.len(),
+    // Rows whose tasks a dying runtime dropped before they began.
+    empty_the_buffer(&shared).await;
+    let unfinalised = match timeout(FINALISE_GRACE, shared.running.all_finalised()).await {
+        Ok(()) => 0,
+        Err(_) => shared.running.unfinalised(),
     };
     keepers.shutdown().await;
     if unfinalised > 0 {
@@ -79,6 +81,36 @@ async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
     } else {
         tracing::info!(worker = %shared.id, "worker stopped");
     }
+}
+
+/// Runs a loop that must not end; should it panic, the log says so and it is started again.
+async fn keep<F>(name: &'static str, shared: Arc<Shared>, task: impl Fn(Arc<Shared>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    loop {
+        let ended = tokio::spawn(task(Arc::clone(&shared)));
+        let abort = AbortOnDrop(ended.abort_handle());
+        if let Err(error) = ended.await {
+            tracing::error!(task = name, %error, "a part of the worker failed; it is started again");
+        }
+        drop(abort);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// A task of a keeper ends with its keeper.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn empty_the_buffer(shared: &Shared) {
+    let waiting = shared.buffer.take(|_| true);
+    give_back(shared, waiting.into_iter().map(|job| job.lease)).await;
 }
 
 /// Running jobs get the grace, then their contexts are cancelled and they get the cancel grace.

@@ -12,6 +12,7 @@ mod lifecycle;
 mod limiter;
 mod marker;
 mod processor;
+mod release;
 mod rescue;
 mod running;
 mod shared;
@@ -83,7 +84,8 @@ impl Worker {
     }
 
     /// Runs until nothing is fetched, running or unfinalised here, and nothing claimable of its queues is due within a
-    /// minute. Rows of paused, inactive and full queues do not count.
+    /// minute. Rows of paused, inactive and full queues do not count; rows of types that this worker does not know do,
+    /// as long as they come round.
     ///
     /// # Errors
     /// The worker's thread cannot be started.

@@ -5,6 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::{Pin, pin},
     sync::{Arc, atomic::Ordering},
+    task::Poll,
     time::Duration,
 };
 
@@ -13,7 +14,7 @@ use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::{
-    job::{CancelCause, ContextParts, JobCall, JobContext, JobError, JobOutput},
+    job::{CancelCause, ContextParts, JobCall, JobContext, JobError},
     model::{Backoff, FetchedJob, MarkOutcome, Outcome, Release, Timestamp},
     worker::{
         finaliser::{Finaliser, Finished},
@@ -51,24 +52,26 @@ impl Processor {
             };
             // The row may be gone: its queue was paused while we waited for the permit.
             if let Some(job) = shared.buffer.pop() {
-                self.dispatch(job, permit);
+                self.dispatch(Held::new(job, &shared), permit);
             }
         }
     }
 
-    fn dispatch(&self, job: FetchedJob, permit: Permit) {
+    fn dispatch(&self, held: Held, permit: Permit) {
         let shared = &self.shared;
+        let job = held.job();
         let unknown = shared.registry.get(&job.job_type).is_none();
         if unknown && job.unknown_for.unwrap_or_default() < shared.settings.unknown_grace {
-            shared.tasks.spawn(pass_on(Arc::clone(shared), job, permit));
+            shared.tasks.spawn(pass_on(Arc::clone(shared), held.take(), permit));
             return;
         }
-        let task = self.clone().process_in_span(job, permit);
+        let task = self.clone().process_in_span(held, permit);
         shared.tasks.spawn_on(task, &self.handlers);
     }
 
     /// The span is made where the handler runs: there the subscriber of its runtime sees it.
-    async fn process_in_span(self, job: FetchedJob, permit: Permit) {
+    async fn process_in_span(self, held: Held, permit: Permit) {
+        let job = held.job();
         let span = tracing::info_span!(
             "job",
             job_id = %job.lease.job(),
@@ -76,21 +79,46 @@ impl Processor {
             queue = %job.queue,
             attempt = job.attempts + 1,
         );
-        self.process(job, permit).instrument(span).await;
+        self.process(held, permit).instrument(span).await;
     }
 
     /// One job, from the mark to the finaliser's queue.
-    async fn process(self, job: FetchedJob, permit: Permit) {
+    async fn process(self, held: Held, permit: Permit) {
+        // From here on the marker answers for the row.
+        let job = held.take();
         let run = Run::new(job.lease.clone(), job.job_type.clone(), job.queue.clone());
         let Some((attempt, started_at)) = self.start(&run).await else { return };
-        let unfinished = Unfinished::new(&self.finaliser, run);
-        let context = self.context(&job, attempt, started_at);
-        unfinished.run().set_context(context.clone());
+        let unfinished = Unfinished::new(&self.finaliser, Arc::clone(&run));
+        if self.must_not_start(&run) {
+            return unfinished.finish(Outcome::Snooze { delay: Duration::ZERO }).await;
+        }
+        let context = self.context(&job, &run, attempt, started_at);
+        run.set_context(context.clone());
         let rules = self.attempt(&job, attempt);
-        let end = self.perform(job, &context, rules.timeout).await;
-        let outcome = rules.verdict(end, context.cancel_cause());
+        let end = catch_panic(self.perform(job, &context, rules.timeout)).await;
+        let outcome = self.conclude(rules, end, &context);
         unfinished.finish(outcome).await;
         drop(permit);
+    }
+
+    /// Whether the mark came too late: the worker stops, the job was cancelled meanwhile, or the process stood still so
+    /// long that the lease may be another's.
+    fn must_not_start(&self, run: &Run) -> bool {
+        self.shared.stop.is_cancelled()
+            || run.cancellation.cause().is_some()
+            || run.unrenewed_for() >= self.shared.settings.lease.mul_f64(0.75)
+    }
+
+    /// The verdict. It runs code of the user's too (a backoff function, an error's text): a panic there is a failed
+    /// attempt like any other, never a free one.
+    fn conclude(&self, rules: Attempt, end: Result<End, String>, context: &JobContext) -> Outcome {
+        let cause = context.cancel_cause();
+        let end = end.unwrap_or_else(|panic| End::Returned(Err(JobError::panic(panic))));
+        catch_unwind(AssertUnwindSafe(|| rules.verdict(end, cause))).unwrap_or_else(|panic| {
+            let error = JobError::panic(format!("after the run, {}", panic_text(&*panic)));
+            let rules = Attempt { backoff: self.shared.policy.backoff, ..rules };
+            rules.verdict(End::Returned(Err(error)), cause)
+        })
     }
 
     /// Marks the row as processing; `None`: it is not ours any more, user code must not run.
@@ -109,9 +137,15 @@ impl Processor {
         }
     }
 
-    fn context(&self, job: &FetchedJob, attempt: u32, started_at: Timestamp) -> JobContext {
+    fn context(
+        &self,
+        job: &FetchedJob,
+        run: &Run,
+        attempt: u32,
+        started_at: Timestamp,
+    ) -> JobContext {
         let tags = job.tags.as_deref().and_then(|json| serde_json::from_str(json).ok());
-        JobContext::new(ContextParts {
+        let parts = ContextParts {
             id: job.lease.job(),
             job_type: job.job_type.clone(),
             queue: job.queue.clone(),
@@ -123,7 +157,8 @@ impl Processor {
             tags: tags.unwrap_or_default(),
             state: Arc::clone(&self.shared.state),
             pool: self.shared.pool.clone(),
-        })
+        };
+        JobContext::new(parts, Arc::clone(&run.cancellation))
     }
 
     fn attempt(&self, job: &FetchedJob, number: u32) -> Attempt {
@@ -158,7 +193,8 @@ impl Processor {
         let service = self.shared.service.clone();
         let call = JobCall::new(context.clone(), job.payload);
         let code = async move { service.oneshot(call).await.map_err(JobError::from_layers) };
-        let mut code = pin!(catch_panic(code));
+        let code = async { catch_panic(code).await.unwrap_or_else(|p| Err(JobError::panic(p))) };
+        let mut code = pin!(code);
         select! {
             biased;
             result = &mut code => return End::Returned(result),
@@ -189,6 +225,33 @@ async fn pass_on(shared: Arc<Shared>, job: FetchedJob, permit: Permit) {
     drop(permit);
 }
 
+/// A claimed row that no mark answers for yet. Dropped on the way, because the runtime it was to run on is gone, it goes
+/// back to the buffer, and from there to the queue when the worker ends.
+struct Held {
+    job: Option<FetchedJob>,
+    shared: Arc<Shared>,
+}
+
+impl Held {
+    fn new(job: FetchedJob, shared: &Arc<Shared>) -> Self {
+        Self { job: Some(job), shared: Arc::clone(shared) }
+    }
+
+    fn job(&self) -> &FetchedJob {
+        self.job.as_ref().expect("taken only by take, which consumes self")
+    }
+
+    fn take(mut self) -> FetchedJob {
+        self.job.take().expect("taken only here")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.buffer.push(self.job.take().into_iter().collect());
+    }
+}
+
 /// A marked job on its way to the finaliser. Dropped on the way, because the runtime that polls it ends, it is given
 /// back with no attempt used, as at any shutdown.
 struct Unfinished<'a> {
@@ -199,10 +262,6 @@ struct Unfinished<'a> {
 impl<'a> Unfinished<'a> {
     fn new(finaliser: &'a Finaliser, run: Arc<Run>) -> Self {
         Self { finaliser, run: Some(run) }
-    }
-
-    fn run(&self) -> &Run {
-        self.run.as_deref().expect("taken only by finish, which consumes self")
     }
 
     async fn finish(mut self, outcome: Outcome) {
@@ -223,14 +282,14 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// The future's result, a panic in it as an error. After a panic it is not polled again.
-async fn catch_panic(
-    code: impl Future<Output = Result<JobOutput, JobError>>,
-) -> Result<JobOutput, JobError> {
+/// The future's result, or what a panic in it said. After a panic it is not polled again.
+async fn catch_panic<T>(code: impl Future<Output = T>) -> Result<T, String> {
     let mut code = pin!(code);
     std::future::poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| Pin::as_mut(&mut code).poll(cx)));
-        polled.unwrap_or_else(|panic| Err(JobError::panic(panic_text(&*panic))).into())
+        match catch_unwind(AssertUnwindSafe(|| Pin::as_mut(&mut code).poll(cx))) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic_text(&*panic))),
+        }
     })
     .await
 }

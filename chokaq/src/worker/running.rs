@@ -6,13 +6,13 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
 
 use crate::{
-    job::{CancelCause, JobContext},
+    job::{CancelCause, Cancellation, JobContext},
     model::{JobId, Lease},
 };
 
@@ -22,9 +22,10 @@ pub(crate) struct Run {
     pub(crate) lease: Lease,
     pub(crate) job_type: String,
     pub(crate) queue: String,
+    pub(crate) cancellation: Arc<Cancellation>,
     /// Set when user code starts.
     context: OnceLock<JobContext>,
-    /// User code has ended; only the commit is missing.
+    /// User code has ended, or never started; only the commit is missing.
     ended: AtomicBool,
     /// When the last call that renewed the lease was sent.
     renewed: Mutex<Instant>,
@@ -36,6 +37,7 @@ impl Run {
             lease,
             job_type,
             queue,
+            cancellation: Arc::default(),
             context: OnceLock::new(),
             ended: AtomicBool::new(false),
             renewed: Mutex::new(Instant::now()),
@@ -54,23 +56,22 @@ impl Run {
         self.ended.store(true, Ordering::Release);
     }
 
-    pub(crate) fn renewed_at(&self) -> Instant {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// How long ago the last call that renewed the lease was sent.
+    pub(crate) fn unrenewed_for(&self) -> Duration {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     pub(crate) fn renew(&self, sent: Instant) {
         *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = sent;
     }
 
-    /// Cancels user code that still runs; answers whether it did.
+    /// Cancels user code that runs or is about to; answers whether it was not cancelled before.
     pub(crate) fn cancel(&self, cause: CancelCause) -> bool {
-        match self.context() {
-            Some(context) if !self.ended.load(Ordering::Acquire) && !context.is_cancelled() => {
-                context.cancel(cause);
-                true
-            }
-            _ => false,
-        }
+        !self.has_ended() && self.cancellation.cancel(cause)
     }
 }
 
@@ -80,6 +81,8 @@ pub(crate) struct Running {
     runs: Mutex<HashMap<JobId, Arc<Run>>>,
     /// The last one is gone.
     pub(crate) emptied: Notify,
+    /// Some are gone.
+    removed: Notify,
 }
 
 impl Running {
@@ -97,6 +100,7 @@ impl Running {
         }
         let empty = all.is_empty();
         drop(all);
+        self.removed.notify_one();
         if empty {
             self.emptied.notify_one();
         }
@@ -112,6 +116,22 @@ impl Running {
 
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// How many have ended and are not committed.
+    pub(crate) fn unfinalised(&self) -> usize {
+        self.lock().values().filter(|run| run.has_ended()).count()
+    }
+
+    /// Waits until everything that has ended is committed.
+    pub(crate) async fn all_finalised(&self) {
+        loop {
+            let removed = self.removed.notified();
+            if self.unfinalised() == 0 {
+                return;
+            }
+            removed.await;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<JobId, Arc<Run>>> {

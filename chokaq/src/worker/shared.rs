@@ -82,10 +82,11 @@ impl Shared {
 
     /// Whether nothing is fetched, running or unfinalised here.
     pub(crate) fn is_quiet(&self) -> bool {
+        // In the order that a job takes: what left one place before it was looked at stands in a later one.
         self.in_hand.load(Ordering::Acquire) == 0
             && self.buffer.len() == 0
-            && self.running.len() == 0
             && self.limiter.used() == 0
+            && self.running.len() == 0
     }
 }
 
@@ -119,7 +120,7 @@ impl Trouble {
     pub(crate) fn failed(&mut self, error: &crate::Error) -> Duration {
         self.tries = self.tries.saturating_add(1);
         if self.tries == 1 {
-            tracing::warn!(activity = self.what, %error, cause = ?error, "the storage fails; trying on");
+            tracing::warn!(activity = self.what, ?error, "the storage fails; trying on");
         } else {
             tracing::debug!(
                 activity = self.what,

@@ -1,4 +1,4 @@
-//! One process of the tests that need several: `node drain|limited|crash|produce URL FOLDER`.
+//! One process of the tests that need several: `node drain|limited|block|crash|produce URL FOLDER`.
 //!
 //! `drain` and `limited` run a worker until it is idle, `crash` runs one until it is killed; the handlers write what
 //! they did to a file of their own process in the folder. `produce` enqueues until it is killed, and writes what was
@@ -69,6 +69,19 @@ impl Job for Crash {
     }
 }
 
+/// Blocks its thread for longer than any test waits.
+#[job(queue = "block")]
+struct Block;
+
+impl Job for Block {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        ctx.state::<Journal>()?.write("blocks")?;
+        std::thread::sleep(Duration::from_hours(1));
+        Ok(())
+    }
+}
+
 /// What a producer that is killed leaves.
 #[job(queue = "produced", enqueue_only)]
 struct Produced {
@@ -98,21 +111,26 @@ fn now() -> Result<u128, JobError> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos())
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let speaks = std::env::args().nth(1).is_some_and(|mode| mode == "block");
     tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
+        .with_max_level(if speaks { tracing::Level::INFO } else { tracing::Level::WARN })
         .with_writer(std::io::stderr)
         .init();
     let mut args = std::env::args().skip(1);
     let (Some(mode), Some(url), Some(folder)) = (args.next(), args.next(), args.next()) else {
-        return Err("usage: node drain|limited|crash|produce URL FOLDER [FROM]".into());
+        return Err("usage: node drain|limited|block|crash|produce URL FOLDER [FROM]".into());
     };
     let pool = Pool::connect(url).await?;
     let journal = Journal::open(&folder)?;
     if mode == "produce" {
         let from = args.next().unwrap_or_default().parse()?;
         return produce(&pool, &journal, from).await.map_err(|e| e.to_string().into());
+    }
+    if mode == "block" {
+        let app = chokaq::app().pool(&pool).state(journal);
+        return Ok(app.worker(chokaq::WorkerBuilder::only::<(Block,)>).run().await?);
     }
     let worker = Worker::builder(&pool).state(journal).concurrency(20);
     if mode == "crash" {
