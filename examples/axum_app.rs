@@ -6,12 +6,7 @@
 //!
 //! It visits itself and stops. A service would cancel the token at a signal instead: `ctrl_c().await; stop.cancel();`.
 
-use std::{
-    error::Error,
-    io::{Read, Write},
-    net::{SocketAddr, TcpStream},
-    time::Duration,
-};
+use std::{error::Error, io::prelude::*, net::TcpStream, time::Duration};
 
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use chokaq::{Pool, Worker, prelude::*};
@@ -49,7 +44,7 @@ async fn main() -> Result<(), Failure> {
     let pool = Pool::connect("sqlite::memory:").await?;
     let stop = CancellationToken::new();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
+    let port = listener.local_addr()?.port();
     let routes = Router::new().route("/receipts", post(accept)).with_state(pool.clone());
     let stopped = || stop.clone().cancelled_owned();
     let server = axum::serve(listener, routes).with_graceful_shutdown(stopped());
@@ -58,7 +53,7 @@ async fn main() -> Result<(), Failure> {
     let visitor = async {
         let _stop_when_done = stop.drop_guard();
         for body in [r#"{"order_id": 7}"#, r#"{"order_id": 8}"#, r#"{"order_id": "nine"}"#] {
-            let answer = tokio::task::spawn_blocking(move || visit(address, body)).await??;
+            let answer = tokio::task::spawn_blocking(move || visit(port, body)).await??;
             let (head, text) = answer.split_once("\r\n\r\n").ok_or("not an HTTP answer")?;
             println!("{body} -> {}", head.lines().next().unwrap_or_default());
             let Ok(id) = text.parse() else { continue };
@@ -74,8 +69,8 @@ async fn main() -> Result<(), Failure> {
     visited
 }
 
-fn visit(address: SocketAddr, body: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
+fn visit(port: u16, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     let head = "POST /receipts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
     write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())?;
     let mut answer = String::new();

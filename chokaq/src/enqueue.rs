@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     Error, Pool, Result,
+    config::Pretty,
     model::{Due, EnqueueOutcome, JobId, JobType, Limits, NewJob, Timestamp},
 };
 
@@ -84,7 +85,10 @@ pub struct EnqueuedAll {
 fn draft<T: Enqueue>(pool: &Pool, job: &T) -> Result<NewJob> {
     let job_type = T::JOB_TYPE;
     let payload = serde_json::to_string(job).map_err(|e| {
-        Error::invalid(format!("a {} cannot be written as JSON: {e}", job_type.rust_name))
+        Error::invalid(format!(
+            "a {} cannot be written as JSON ({e}): mend the field or its `Serialize`",
+            job_type.rust_name
+        ))
     })?;
     pool.limits().check_payload(job_type.key, &payload)?;
     Ok(new_job(pool, &job_type, payload))
@@ -124,7 +128,9 @@ impl EnqueueOne {
         let check = || {
             Limits::check_name("type key", key)?;
             serde_json::from_str::<serde::de::IgnoredAny>(&json).map_err(|e| {
-                Error::invalid(format!("the payload of a {key:?} job is not JSON: {e}"))
+                Error::invalid(format!(
+                    "the payload of a {key:?} job is not JSON ({e}): pass JSON text"
+                ))
             })?;
             pool.limits().check_payload(key, &json)
         };
@@ -212,8 +218,8 @@ impl EnqueueOne {
 fn check_delay(delay: Duration) -> Result<()> {
     if delay > Limits::MAX_DURATION {
         return Err(Error::invalid(format!(
-            "the delay of {} s is longer than 100 years",
-            delay.as_secs()
+            "a due time {} from now is over the limit of 100 years: choose an earlier one",
+            Pretty(delay)
         )));
     }
     Ok(())

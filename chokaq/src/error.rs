@@ -23,7 +23,9 @@ enum Kind {
     Schema(String),
     #[error("{message}")]
     Storage { message: String, transient: Transience, source: Option<BoxError> },
-    #[error("{committed} of the jobs were committed before this failed; the rest were not")]
+    #[error(
+        "{committed} jobs were committed before this failed, the rest were not (to go on, skip the first {committed})"
+    )]
     PartlyEnqueued { committed: u64, source: Error },
 }
 

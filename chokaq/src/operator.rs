@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use crate::{
     Error, Pool, Result,
+    config::Pretty,
     model::{
         ArchiveRow, CancelOutcome, DlqErrorGroup, DlqRow, JobId, Limits, PageCursor, PayloadEdit,
         QueueHealth, QueueSettings, QueueStats, ResurrectEdits, ResurrectOutcome, SummaryStats,
@@ -215,8 +216,9 @@ impl Operator {
     pub async fn set_zombie_timeout(&self, queue: &str, lease: Option<Duration>) -> Result<()> {
         if lease.is_some_and(|lease| lease < Duration::from_secs(1) || lease > Limits::MAX_DURATION)
         {
+            let lease = Pretty(lease.unwrap_or_default());
             return Err(Error::invalid(format!(
-                "the zombie timeout of queue {queue:?} must be from 1 s to 100 years"
+                "the zombie timeout of queue {queue:?} cannot be {lease}: it must be from 1 s to 100 years"
             )));
         }
         self.set(queue, QueueSettings { zombie_timeout: Some(lease), ..QueueSettings::default() })
@@ -237,9 +239,11 @@ fn check_ids(ids: &[JobId]) -> Result<()> {
             Operator::MAX_ROWS
         )));
     }
-    let distinct: HashSet<_> = ids.iter().collect();
-    if distinct.len() != ids.len() {
-        return Err(Error::invalid("a job id stands twice in one call: name each job once"));
+    let mut seen = HashSet::new();
+    match ids.iter().find(|id| !seen.insert(**id)) {
+        Some(id) => {
+            Err(Error::invalid(format!("job {id} stands twice in one call: name each job once")))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }

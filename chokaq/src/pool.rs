@@ -287,8 +287,10 @@ mod sqlite {
                 "synchronous=full" => Synchronous::Full,
                 "synchronous=normal" => Synchronous::Normal,
                 _ => {
+                    // Its value stays out of the message: it may be a key.
+                    let name = pair.split('=').next().unwrap_or_default();
                     return Err(Error::config(format!(
-                        "the SQLite URL has the option {pair:?}: the only one is `synchronous=full` or `synchronous=normal`"
+                        "the SQLite URL has the option {name:?}: the only one is `synchronous=full` or `synchronous=normal`"
                     )));
                 }
             };
@@ -319,9 +321,10 @@ mod sqlite {
         }
 
         #[test]
-        fn an_unknown_option_is_refused_by_name() {
-            let error = parse("sqlite:a.db?mode=ro", &Settings::default()).expect_err("unknown");
-            assert!(error.to_string().contains("mode=ro"));
+        fn an_unknown_option_is_refused_by_name_without_its_value() {
+            let url = "sqlite:a.db?key=secret";
+            let error = parse(url, &Settings::default()).expect_err("unknown").to_string();
+            assert!(error.contains("\"key\"") && !error.contains("secret"), "{error}");
         }
     }
 }

@@ -39,8 +39,7 @@ pub(crate) fn apply(settings: &mut Settings, path: &std::path::Path, text: &str)
     let mut faults = Vec::new();
     for (section, keys) in document.get_ref() {
         let DeValue::Table(keys) = keys.get_ref() else {
-            let name = section.get_ref();
-            faults.push((section.span(), format!("{name} stands outside a section")));
+            faults.push((section.span(), outside(section.get_ref())));
             continue;
         };
         for (key, value) in keys {
@@ -99,6 +98,17 @@ fn unknown(name: &str) -> String {
     }
 }
 
+/// A key at the top of the file; most often its section's line is missing.
+fn outside(key: &str) -> String {
+    match SETTINGS
+        .iter()
+        .find_map(|setting| setting.key.split_once('.').filter(|(_, own)| *own == key))
+    {
+        Some((section, _)) => format!("{key} stands outside a section: write it under [{section}]"),
+        None => format!("{key} stands outside a section; chokaq.example.toml lists what there is"),
+    }
+}
+
 /// `file:line`.
 fn place(path: &std::path::Path, text: &str, span: Range<usize>) -> String {
     let before = text.get(..span.start).unwrap_or(text);
@@ -149,6 +159,20 @@ mod tests {
         );
         assert_eq!(lines[4], "chokaq.toml:8: there is no setting job.retries; jobs.retries is one");
         assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn a_setting_outside_its_section_is_told_where_it_belongs() {
+        let error = read("lease = \"3m\"\ncolour = 1\n").expect_err("two faults").to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(
+            lines[0],
+            "chokaq.toml:1: lease stands outside a section: write it under [worker]"
+        );
+        assert!(
+            lines[1].starts_with("chokaq.toml:2: colour stands outside a section; "),
+            "{error}"
+        );
     }
 
     #[test]

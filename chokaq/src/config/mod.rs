@@ -145,9 +145,9 @@ fn environment(name: &str) -> Result<Option<String>> {
     match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.trim().is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Error::config(format!("the environment variable {name} is not valid Unicode")))
-        }
+        Err(std::env::VarError::NotUnicode(_)) => Err(Error::config(format!(
+            "the environment variable {name} is not valid Unicode: set it anew"
+        ))),
     }
 }
 
@@ -170,8 +170,12 @@ impl WorkerSettings {
     /// # Errors
     /// A value out of range, or a lease that could not be kept.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.concurrency == 0 || self.batch == 0 {
-            return Err(Error::config("a worker's concurrency and batch must be at least 1"));
+        for (name, value) in [("concurrency", self.concurrency), ("batch", self.batch)] {
+            if value == 0 {
+                return Err(Error::config(format!(
+                    "a worker's {name} is 0: it must be at least 1"
+                )));
+            }
         }
         for (name, value) in [
             ("poll interval", self.poll_interval),
@@ -181,7 +185,8 @@ impl WorkerSettings {
         ] {
             if value.is_zero() || value > Limits::MAX_DURATION {
                 return Err(Error::config(format!(
-                    "a worker's {name} must be longer than zero and at most 100 years"
+                    "a worker's {name} is {}: it must be longer than zero and at most 100 years",
+                    Pretty(value)
                 )));
             }
         }
@@ -191,7 +196,10 @@ impl WorkerSettings {
             ("cancel grace", self.cancel_grace),
         ] {
             if value > Limits::MAX_DURATION {
-                return Err(Error::config(format!("a worker's {name} must be at most 100 years")));
+                return Err(Error::config(format!(
+                    "a worker's {name} is {}: it must be at most 100 years",
+                    Pretty(value)
+                )));
             }
         }
         if self.lease < 3 * self.heartbeat_interval {

@@ -33,7 +33,7 @@ impl Limits {
             Err(Error::invalid(format!("the {what} is empty: give it at least one character")))
         } else if units > Self::NAME_UNITS {
             Err(Error::invalid(format!(
-                "the {what} {:?}... has {units} characters; the limit is {}",
+                "the {what} {:?}... has {units} characters; the limit is {}: use a shorter one",
                 text.chars().take(40).collect::<String>(),
                 Self::NAME_UNITS
             )))
