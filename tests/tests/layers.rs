@@ -27,6 +27,7 @@ const AT_THE_ROOT: &[(&str, &str)] = &[
     ("Job", "job"),
     ("JobContext", "job"),
     ("Worker", "worker"),
+    ("WorkerHandle", "worker"),
 ];
 
 fn layer(module: &str) -> Option<usize> {
