@@ -24,6 +24,8 @@ use crate::{
     },
 };
 
+#[cfg(feature = "mssql")]
+pub mod mssql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 

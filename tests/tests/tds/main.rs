@@ -1,0 +1,43 @@
+//! SQL Server connections against a server that speaks TDS from a script: what goes over the wire, what becomes of every
+//! kind of failure, and which connections are used again.
+
+mod answers;
+mod calling;
+mod connecting;
+mod decoding;
+mod failing;
+mod logging;
+mod losing;
+mod pooling;
+mod requests;
+mod server;
+mod wire;
+
+use std::time::Duration;
+
+use chokaq::storage::mssql::{Call, Connections, Failure, MssqlOptions, Statement};
+
+use crate::server::Server;
+
+static PROBE: Statement = Statement::new("probe", "-- Intent: a test.\nSELECT 1;\n");
+
+fn probe() -> Call {
+    Call::new(&PROBE)
+}
+
+fn options(url: &str) -> MssqlOptions {
+    MssqlOptions::parse(url).expect("a good URL")
+}
+
+async fn open(url: &str) -> Result<Connections, Failure> {
+    within(Connections::open(options(url))).await
+}
+
+async fn connected(server: &Server, extra: &str) -> Connections {
+    open(&server.url(extra)).await.expect("the scripted server takes the login")
+}
+
+/// No test waits longer than this for what ought to happen at once.
+async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("within 20 s")
+}
