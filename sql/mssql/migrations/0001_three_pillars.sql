@@ -45,7 +45,7 @@ CREATE TABLE [chokaq].JobsHot (
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     -- A JSON array of strings; too long for an index key, so no index has it.
-    Tags nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Progress float NULL,
     ProgressNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     -- A JSON array of {attempt, at_ms, kind, text}, the newest 25.
@@ -98,7 +98,7 @@ CREATE TABLE [chokaq].JobsArchive (
     LeaseId uniqueidentifier NULL,
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
-    Tags nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     -- JSON; NULL for `()` and where OutputNote says why it could not be kept.
     Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
@@ -135,7 +135,7 @@ CREATE TABLE [chokaq].JobsDLQ (
     LeaseId uniqueidentifier NULL,
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
-    Tags nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
     CONSTRAINT PK_JobsDLQ PRIMARY KEY CLUSTERED (FailedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE)
