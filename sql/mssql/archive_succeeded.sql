@@ -14,7 +14,7 @@ SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Output nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL, OutputNote nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL);
+DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL, OutputNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
 INSERT INTO @in (Seq, LeaseId, Output, OutputNote)
 SELECT j.Seq, j.LeaseId, j.Output, j.OutputNote
 FROM OPENJSON(@items) WITH (
@@ -38,7 +38,7 @@ DECLARE @moved TABLE (
     Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
 DECLARE @sum TABLE (
-    Queue nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL PRIMARY KEY,
+    Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY,
     Succeeded int NOT NULL, Failed int NOT NULL, Retried int NOT NULL, DurationMs bigint NOT NULL
 );
 

@@ -16,7 +16,7 @@ SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Reason nvarchar(32) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL, ErrorAttempt int NULL, ErrorKind nvarchar(32) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL, ErrorText nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL);
+DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL, ErrorAttempt int NULL, ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL, ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
 INSERT INTO @in (Seq, LeaseId, Reason, ErrorAttempt, ErrorKind, ErrorText)
 SELECT j.Seq, j.LeaseId, j.Reason, j.ErrorAttempt, j.ErrorKind, j.ErrorText
 FROM OPENJSON(@items) WITH (
@@ -24,26 +24,26 @@ FROM OPENJSON(@items) WITH (
 ) AS j;
 DECLARE @moved TABLE (
     Id uniqueidentifier NOT NULL,
-    Queue nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL,
-    Type nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL,
+    Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
     Priority int NOT NULL, AttemptCount int NOT NULL, MaxRetries int NOT NULL,
     TimeoutMs bigint NOT NULL, MaxAgeMs bigint NOT NULL, OnCrash tinyint NOT NULL,
     CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NOT NULL, DeadlineUtc datetime2(3) NOT NULL,
     StartedAtUtc datetime2(3) NULL,
-    Reason nvarchar(32) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL,
-    Error nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL,
-    WorkerId nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL,
+    Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    Error nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    WorkerId nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     LeaseId uniqueidentifier NULL,
-    IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL,
-    CreatedBy nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL,
-    Tags nvarchar(1000) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL,
-    Errors nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL,
-    Payload nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL,
+    IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
+    CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
+    Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
+    Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
     -- The error of this attempt, as it is added to those before it.
-    Entry nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL
+    Entry nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
 DECLARE @sum TABLE (
-    Queue nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL PRIMARY KEY,
+    Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY,
     Succeeded int NOT NULL, Failed int NOT NULL, Retried int NOT NULL, DurationMs bigint NOT NULL
 );
 

@@ -16,7 +16,7 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, DelayS int NOT NULL, DelayMs int NOT NULL, ErrorAttempt int NULL, ErrorKind nvarchar(32) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL, ErrorText nvarchar(max) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NULL);
+DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, DelayS int NOT NULL, DelayMs int NOT NULL, ErrorAttempt int NULL, ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL, ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
 INSERT INTO @in (Seq, LeaseId, DelayS, DelayMs, ErrorAttempt, ErrorKind, ErrorText)
 SELECT j.Seq, j.LeaseId, j.DelayS, j.DelayMs, j.ErrorAttempt, j.ErrorKind, j.ErrorText
 FROM OPENJSON(@items) WITH (
@@ -24,7 +24,7 @@ FROM OPENJSON(@items) WITH (
 ) AS j;
 DECLARE @out TABLE (Id uniqueidentifier NOT NULL, Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL);
 DECLARE @sum TABLE (
-    Queue nvarchar(255) COLLATE Latin1_General_100_COLLATE Latin1_General_100_BIN22 NOT NULL PRIMARY KEY,
+    Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY,
     Succeeded int NOT NULL, Failed int NOT NULL, Retried int NOT NULL, DurationMs bigint NOT NULL
 );
 
