@@ -7,7 +7,7 @@
 -- Locks: none kept: Hot, then Archive, then DLQ, one row at a time.
 -- Retry: safe, it reads.
 -- @items nvarchar(max), [{"i": Id, "l": LeaseId}]
--- Answers: Id, IsArchived, DeadReason, IsPending for each item.
+-- Answers: Id, IsPending, IsArchived, DeadReason for each item.
 SET NOCOUNT ON;
 DECLARE @in TABLE (Id uniqueidentifier NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL);
 INSERT INTO @in (Id, LeaseId)

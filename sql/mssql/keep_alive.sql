@@ -32,12 +32,15 @@ INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOC
 WHERE h.WorkerId = @worker AND h.LeaseId = i.LeaseId AND h.Status = 2
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
+DELETE i
+FROM @in AS i
+WHERE EXISTS (SELECT 1 FROM @out AS o WHERE o.Seq = i.Seq);
+
 INSERT /* chokaq:keep_alive */ INTO @out (Seq, IsRenewed, IsCancelRequested)
 SELECT h.Seq, 0, CASE WHEN h.CancelRequestedUtc IS NULL THEN 0 ELSE 1 END
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK) ON h.Seq = i.Seq
 WHERE h.WorkerId = @worker AND h.LeaseId = i.LeaseId AND h.Status = 2
-    AND NOT EXISTS (SELECT 1 FROM @out AS o WHERE o.Seq = i.Seq)
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 SELECT o.Seq, o.IsRenewed, o.IsCancelRequested
