@@ -261,9 +261,7 @@ fn nothing_is_sent_inside_a_transaction() {
             open += statement.matches("BEGIN TRANSACTION").count();
             let is_sent = statement.starts_with("SELECT ") && !statement.starts_with("SELECT @");
             assert!(open == 0 || !is_sent, "{name}: rows are sent in a transaction: {statement}");
-            if statement == "COMMIT TRANSACTION"
-                || statement == "IF @@TRANCOUNT > 0 COMMIT TRANSACTION"
-            {
+            if statement.ends_with("COMMIT TRANSACTION") {
                 open = 0;
             }
         }
@@ -361,8 +359,7 @@ fn key_bytes(definition: &str) -> usize {
         "bigint" => 8,
         "uniqueidentifier" => 16,
         _ => {
-            let length =
-                kind.strip_prefix("nvarchar(").and_then(|rest| rest.strip_suffix(')'));
+            let length = kind.strip_prefix("nvarchar(").and_then(|rest| rest.strip_suffix(')'));
             // (max) is no key at all.
             length.and_then(|length| length.parse::<usize>().ok()).map_or(1_000_000, |n| 2 * n)
         }
@@ -398,8 +395,7 @@ fn every_index_key_fits() {
     }
     assert!(indexes.len() >= 20, "{}", indexes.len());
     for (table, key, limit) in indexes {
-        let bytes: usize =
-            key.iter().map(|column| columns[&(table.clone(), column.clone())]).sum();
+        let bytes: usize = key.iter().map(|column| columns[&(table.clone(), column.clone())]).sum();
         assert!(bytes <= limit, "{table} {key:?}: {bytes} bytes, at most {limit}");
     }
 }
