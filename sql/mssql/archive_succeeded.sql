@@ -14,11 +14,19 @@ SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL, OutputNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL,
+    Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    OutputNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL
+);
 INSERT INTO @in (Seq, LeaseId, Output, OutputNote)
 SELECT j.Seq, j.LeaseId, j.Output, j.OutputNote
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l', Output nvarchar(max) '$.o', OutputNote nvarchar(max) '$.n'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l',
+    Output nvarchar(max) '$.o',
+    OutputNote nvarchar(max) '$.n'
 ) AS j;
 DECLARE @moved TABLE (
     Id uniqueidentifier NOT NULL,

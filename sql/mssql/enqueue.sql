@@ -67,17 +67,14 @@ WHERE NOT EXISTS (
         SELECT 1 FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
         WHERE h.Id = i.Id
     )
-    AND (i.IdempotencyKey IS NULL OR (
-        NOT EXISTS (
-            SELECT 1
-            FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
-            WHERE h.Type = i.Type AND h.IdempotencyKey = i.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
-        )
-        AND NOT EXISTS (
-            SELECT 1 FROM @in AS e
-            WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
-        )
-    ))
+    AND NOT EXISTS (
+        SELECT 1 FROM [chokaq].JobsHot AS k WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE k.Type = i.Type AND k.IdempotencyKey = i.IdempotencyKey AND k.IdempotencyKey IS NOT NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM @in AS e
+        WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
+    )
 ORDER BY i.Ord
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 

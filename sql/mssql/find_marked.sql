@@ -10,11 +10,15 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL
+);
 INSERT INTO @in (Seq, LeaseId)
 SELECT j.Seq, j.LeaseId
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l'
 ) AS j;
 DECLARE @out TABLE (Seq bigint NOT NULL PRIMARY KEY, AttemptCount int NOT NULL, StartedAtUtc datetime2(3) NULL);
 

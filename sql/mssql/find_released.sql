@@ -7,11 +7,15 @@
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId}]
 -- Answers: Seq of the rows found.
 SET NOCOUNT ON;
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL
+);
 INSERT INTO @in (Seq, LeaseId)
 SELECT j.Seq, j.LeaseId
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l'
 ) AS j;
 
 SELECT /* chokaq:find_released */ h.Seq

@@ -12,11 +12,19 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Progress float NULL, Note nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL,
+    Progress float NULL,
+    Note nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL
+);
 INSERT INTO @in (Seq, LeaseId, Progress, Note)
 SELECT j.Seq, j.LeaseId, j.Progress, j.Note
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l', Progress float '$.p', Note nvarchar(max) '$.n'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l',
+    Progress float '$.p',
+    Note nvarchar(max) '$.n'
 ) AS j;
 DECLARE @out TABLE (Seq bigint NOT NULL PRIMARY KEY, IsRenewed bit NOT NULL, IsCancelRequested bit NOT NULL);
 

@@ -16,11 +16,23 @@ SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL, ErrorAttempt int NULL, ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL, ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL,
+    Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL,
+    ErrorAttempt int NULL,
+    ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL,
+    ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL
+);
 INSERT INTO @in (Seq, LeaseId, Reason, ErrorAttempt, ErrorKind, ErrorText)
 SELECT j.Seq, j.LeaseId, j.Reason, j.ErrorAttempt, j.ErrorKind, j.ErrorText
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l', Reason nvarchar(32) '$.r', ErrorAttempt int '$.a', ErrorKind nvarchar(32) '$.k', ErrorText nvarchar(max) '$.t'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l',
+    Reason nvarchar(32) '$.r',
+    ErrorAttempt int '$.a',
+    ErrorKind nvarchar(32) '$.k',
+    ErrorText nvarchar(max) '$.t'
 ) AS j;
 DECLARE @moved TABLE (
     Id uniqueidentifier NOT NULL,

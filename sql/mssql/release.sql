@@ -11,11 +11,21 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, DelayS int NULL, DelayMs int NULL, IsUnknown bit NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL,
+    DelayS int NULL,
+    DelayMs int NULL,
+    IsUnknown bit NULL
+);
 INSERT INTO @in (Seq, LeaseId, DelayS, DelayMs, IsUnknown)
 SELECT j.Seq, j.LeaseId, j.DelayS, j.DelayMs, j.IsUnknown
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l', DelayS int '$.ds', DelayMs int '$.dm', IsUnknown bit '$.u'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l',
+    DelayS int '$.ds',
+    DelayMs int '$.dm',
+    IsUnknown bit '$.u'
 ) AS j;
 DECLARE @out TABLE (Seq bigint NOT NULL PRIMARY KEY);
 

@@ -16,11 +16,25 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, DelayS int NOT NULL, DelayMs int NOT NULL, ErrorAttempt int NULL, ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL, ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL,
+    DelayS int NOT NULL,
+    DelayMs int NOT NULL,
+    ErrorAttempt int NULL,
+    ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL,
+    ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL
+);
 INSERT INTO @in (Seq, LeaseId, DelayS, DelayMs, ErrorAttempt, ErrorKind, ErrorText)
 SELECT j.Seq, j.LeaseId, j.DelayS, j.DelayMs, j.ErrorAttempt, j.ErrorKind, j.ErrorText
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l', DelayS int '$.ds', DelayMs int '$.dm', ErrorAttempt int '$.a', ErrorKind nvarchar(32) '$.k', ErrorText nvarchar(max) '$.t'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l',
+    DelayS int '$.ds',
+    DelayMs int '$.dm',
+    ErrorAttempt int '$.a',
+    ErrorKind nvarchar(32) '$.k',
+    ErrorText nvarchar(max) '$.t'
 ) AS j;
 DECLARE @out TABLE (Id uniqueidentifier NOT NULL, Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL);
 DECLARE @sum TABLE (

@@ -66,17 +66,13 @@ INTO @moved (
 FROM @dead AS i
 INNER LOOP JOIN [chokaq].JobsDLQ AS d WITH (INDEX(PK_JobsDLQ), FORCESEEK, ROWLOCK)
     ON d.FailedAtUtc = i.FailedAtUtc AND d.Id = i.Id
-WHERE i.IdempotencyKey IS NULL
-    OR (
-        NOT EXISTS (
-            SELECT 1
-            FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
-            WHERE h.Type = i.Type AND h.IdempotencyKey = i.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
-        )
-        AND NOT EXISTS (
-            SELECT 1 FROM @dead AS e
-            WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
-        )
+WHERE NOT EXISTS (
+        SELECT 1 FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE h.Type = i.Type AND h.IdempotencyKey = i.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM @dead AS e
+        WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
     )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 

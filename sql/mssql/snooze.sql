@@ -11,11 +11,19 @@
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
-DECLARE @in TABLE (Seq bigint NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL, DelayS int NOT NULL, DelayMs int NOT NULL);
+DECLARE @in TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
+    LeaseId uniqueidentifier NOT NULL,
+    DelayS int NOT NULL,
+    DelayMs int NOT NULL
+);
 INSERT INTO @in (Seq, LeaseId, DelayS, DelayMs)
 SELECT j.Seq, j.LeaseId, j.DelayS, j.DelayMs
 FROM OPENJSON(@items) WITH (
-    Seq bigint '$.s', LeaseId uniqueidentifier '$.l', DelayS int '$.ds', DelayMs int '$.dm'
+    Seq bigint '$.s',
+    LeaseId uniqueidentifier '$.l',
+    DelayS int '$.ds',
+    DelayMs int '$.dm'
 ) AS j;
 DECLARE @out TABLE (Id uniqueidentifier NOT NULL);
 

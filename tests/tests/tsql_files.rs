@@ -295,7 +295,7 @@ fn a_filtered_index_is_named_with_its_filter_word_for_word() {
     for (name, text) in queries() {
         for statement in statements(&text) {
             let mut plain = statement.clone();
-            for alias in ["h.", "f.", "a.", "p.", "x."] {
+            for alias in ["h.", "f.", "a.", "k.", "p.", "x."] {
                 plain = plain.replace(&format!(" {alias}"), " ");
             }
             for (index, filter) in &filters {

@@ -5,8 +5,8 @@
 -- * history is clustered on the time of leaving JobsHot: pages seek to their place, a purge or a partition switch empties
 --   it from one end, and page compression pays where nothing changes any more;
 -- * a Shard in the counters, and no views: ids and times show as they are.
--- JobsHot has no CHECKs, foreign keys or triggers (OUTPUT INTO refuses them), no compression, and keeps its first
--- statistics: its size swings between nothing and millions, the statements pin their plans.
+-- JobsHot has no CHECKs, foreign keys or triggers (nothing else runs inside its statements), no compression, and keeps its
+-- first statistics: its size swings between nothing and millions, the statements pin their plans.
 -- The program replaces `[chokaq].` by the schema it was given; it runs this in a transaction, with XACT_ABORT, ANSI_NULLS
 -- and QUOTED_IDENTIFIER ON, under an application lock.
 
