@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""The parameters that the headers of SQL files declare, for an offline check: `file<TAB>@a int, @b nvarchar(255)`.
+
+usage: tsql_params.py FILE... > params.tsv
+A header line `-- @name type` declares one; what follows a comma outside parentheses explains it.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+DECLARATION = re.compile(r"^-- (@\w+) (\w+(?:\([^)]*\))?)")
+
+
+def parameters(text: str) -> list[str]:
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("--"):
+            break
+        if match := DECLARATION.match(line):
+            found.append(f"{match[1]} {match[2]}")
+    return found
+
+
+for name in sys.argv[1:]:
+    path = Path(name)
+    print(f"{path.stem}\t{', '.join(parameters(path.read_text(encoding='utf-8')))}")

@@ -1,0 +1,35 @@
+-- Caller: OperatorStorage::cancel, after cancel_waiting.
+-- Intent: a running row is flagged; its worker hears of it with its next control read or heartbeat.
+-- Invariant: only Processing rows; the first request's time stays.
+-- Twin: the same.
+-- Locks: Hot. Waits, in Seq order.
+-- Retry: safe: the second request changes nothing.
+-- @ids nvarchar(max), a JSON array
+-- Answers: Id of the jobs flagged.
+SET NOCOUNT ON;
+SET XACT_ABORT ON;
+DECLARE @now datetime2(3) = SYSUTCDATETIME();
+DECLARE @in TABLE (Id uniqueidentifier NOT NULL PRIMARY KEY);
+INSERT INTO @in (Id)
+SELECT DISTINCT CONVERT(uniqueidentifier, j.[value])
+FROM OPENJSON(@ids) AS j;
+DECLARE @found TABLE (Seq bigint NOT NULL PRIMARY KEY);
+
+-- Their places, by the index alone; the guards are compared below.
+INSERT /* chokaq:cancel_running */ INTO @found (Seq)
+SELECT h.Seq
+FROM @in AS i
+INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK) ON h.Id = i.Id
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+DECLARE @out TABLE (Id uniqueidentifier NOT NULL);
+
+UPDATE /* chokaq:cancel_running */ h
+SET CancelRequestedUtc = COALESCE(h.CancelRequestedUtc, @now)
+OUTPUT inserted.Id INTO @out (Id)
+FROM @found AS i
+INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq
+WHERE h.Status = 2
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
+SELECT o.Id
+FROM @out AS o;

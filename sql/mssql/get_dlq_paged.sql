@@ -1,0 +1,34 @@
+-- Caller: OperatorStorage::get_dlq_paged.
+-- Intent: Dead jobs, newest first, by keyset: a page deep in history costs what the first one does.
+-- Invariant: none to protect, it reads: at most a page. Id is compared as SQL Server orders uniqueidentifier, and the
+--   cursor names the last row of the page before.
+-- Twin: seeks to the cursor itself: it need not stand in the table any more.
+-- Locks: none kept.
+-- Retry: safe, it reads.
+-- @queue nvarchar(255), NULL for all
+-- @after_at_ms bigint, NULL for the first page
+-- @after_id uniqueidentifier
+-- @limit int
+-- Answers: the rows of the page.
+SET NOCOUNT ON;
+DECLARE @after_at datetime2(3) = CASE
+    WHEN @after_at_ms IS NULL THEN '99991231'
+    ELSE DATEADD(millisecond, @after_at_ms % 1000, DATEADD(second, CONVERT(int, @after_at_ms / 1000 % 86400), DATEADD(day, CONVERT(int, @after_at_ms / 86400000), CONVERT(datetime2(3), '19700101'))))
+END;
+
+IF @queue IS NULL
+    SELECT /* chokaq:get_dlq_paged */ TOP (@limit)
+        x.Id, x.Queue, x.Type, x.Tags, x.Reason, x.Error, x.AttemptCount,
+        DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FailedAtUtc) AS FailedAtMs, x.WorkerId
+    FROM [chokaq].JobsDLQ AS x WITH (INDEX(PK_JobsDLQ), FORCESEEK)
+    WHERE x.FailedAtUtc <= @after_at AND (x.FailedAtUtc < @after_at OR x.Id < @after_id)
+    ORDER BY x.FailedAtUtc DESC, x.Id DESC
+    OPTION (MAXDOP 1, KEEPFIXED PLAN);
+ELSE
+    SELECT /* chokaq:get_dlq_paged */ TOP (@limit)
+        x.Id, x.Queue, x.Type, x.Tags, x.Reason, x.Error, x.AttemptCount,
+        DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FailedAtUtc) AS FailedAtMs, x.WorkerId
+    FROM [chokaq].JobsDLQ AS x WITH (INDEX(IX_JobsDLQ_Queue), FORCESEEK)
+    WHERE x.Queue = @queue AND x.FailedAtUtc <= @after_at AND (x.FailedAtUtc < @after_at OR x.Id < @after_id)
+    ORDER BY x.FailedAtUtc DESC, x.Id DESC
+    OPTION (MAXDOP 1, KEEPFIXED PLAN);
