@@ -1,5 +1,7 @@
 //! The documents say what the code does.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+
 use std::{
     fs,
     path::{Path, PathBuf},
