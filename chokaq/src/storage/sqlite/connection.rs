@@ -19,7 +19,7 @@ use crate::{
 /// More than there are statements.
 const STATEMENT_CACHE: usize = 128;
 /// In KiB: what the writer keeps of the file.
-const WRITER_CACHE_KIB: i64 = 64 * 1024;
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
 /// In KiB, for each reader.
 const READER_CACHE_KIB: i64 = 8 * 1024;
 /// The WAL file is cut back to this size when it is begun anew.
