@@ -37,7 +37,7 @@ pub use model::{
     ResurrectOutcome, SummaryStats, ThroughputPoint, Timestamp,
 };
 pub use operator::{Edits, Operator};
-pub use pool::Pool;
+pub use pool::{Pool, PoolBuilder};
 pub use run::{App, app, run};
 pub use serde;
 pub use worker::{DeadLetter, JobSet, Worker, WorkerBuilder, WorkerHandle};

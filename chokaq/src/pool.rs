@@ -67,6 +67,18 @@ impl Pool {
         })
     }
 
+    /// Describes a pool whose defaults are set in code, for job types that do not say; then
+    /// [`connect`](PoolBuilder::connect). `chokaq.toml` and the environment override what is set here.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> chokaq::Result<()> {
+    /// let pool = chokaq::Pool::builder("sqlite::memory:").retries(5).connect().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(url: impl Into<String>) -> PoolBuilder {
+        PoolBuilder { url: url.into(), settings: Settings::default() }
+    }
+
     /// Connects to the database of `CHOKAQ_DATABASE_URL` or of `chokaq.toml`; without either, to `sqlite:chokaq.db` in the working directory.
     /// A second call gives the same pool while one is held: an in-memory database is then the same one too.
     ///
@@ -179,6 +191,64 @@ impl Pool {
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64())).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
+    }
+}
+
+/// A pool's defaults, set in code; from [`Pool::builder`].
+#[must_use = "a builder does nothing until `connect`"]
+pub struct PoolBuilder {
+    url: String,
+    settings: Settings,
+}
+
+impl PoolBuilder {
+    /// Re-executions after the first; default 3.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.settings.policy.retries = retries;
+        self
+    }
+
+    /// How long one attempt may run; default 15 min.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.settings.policy.timeout = limit;
+        self
+    }
+
+    /// How long after it was first due a job may still be retried; default 1 day.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.settings.policy.max_age = age;
+        self
+    }
+
+    /// The wait before the first retry, what each further one is multiplied by, and the longest; default 3 s, 2.0, 1 h.
+    pub fn backoff(mut self, base: Duration, factor: f64, max: Duration) -> Self {
+        self.settings.policy.backoff_base = base;
+        self.settings.policy.backoff_factor = factor;
+        self.settings.policy.backoff_max = max;
+        self
+    }
+
+    /// The largest payload and output, in bytes of JSON; default 1,000,000.
+    pub fn payload_limit(mut self, bytes: usize) -> Self {
+        self.settings.limits.payload_bytes = bytes;
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// As [`Pool::connect`]; also a duration of zero or over 100 years, or a factor below 1.
+    pub async fn connect(self) -> Result<Pool> {
+        let settings = self.settings.overridden()?;
+        settings.policy.check()?;
+        Pool::open(&self.url, settings).await
+    }
+}
+
+impl fmt::Debug for PoolBuilder {
+    /// Without the URL: it may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolBuilder").field("policy", &self.settings.policy).finish_non_exhaustive()
     }
 }
 

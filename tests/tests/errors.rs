@@ -206,6 +206,13 @@ async fn settings_and_urls() -> Vec<Error> {
         build().scan_interval(Duration::MAX).build().unwrap_err(),
         build().shutdown_grace(Duration::MAX).build().unwrap_err(),
         build().lease(Duration::from_secs(20)).build().unwrap_err(),
+        build().jitter(2.0).build().unwrap_err(),
+        Pool::builder("sqlite::memory:").timeout(Duration::ZERO).connect().await.unwrap_err(),
+        Pool::builder("sqlite::memory:")
+            .backoff(Duration::from_secs(1), 0.5, Duration::from_secs(9))
+            .connect()
+            .await
+            .unwrap_err(),
         build().queues(Vec::<String>::new()).build().unwrap_err(),
         build().queues(["*", "mail"]).build().unwrap_err(),
     ];

@@ -53,6 +53,33 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Checks what code set.
+    ///
+    /// # Errors
+    /// A duration of zero or over 100 years, or a factor below 1.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (name, value) in [
+            ("timeout", self.timeout),
+            ("maximum age", self.max_age),
+            ("backoff base", self.backoff_base),
+            ("longest backoff", self.backoff_max),
+        ] {
+            if value.is_zero() || value > Limits::MAX_DURATION {
+                return Err(Error::config(format!(
+                    "a pool's {name} is {}: it must be longer than zero and at most 100 years",
+                    Pretty(value)
+                )));
+            }
+        }
+        if !(1.0..=100.0).contains(&self.backoff_factor) {
+            return Err(Error::config(format!(
+                "a pool's backoff factor is {}: it must be from 1 to 100",
+                self.backoff_factor
+            )));
+        }
+        Ok(())
+    }
+
     pub(crate) fn defaults(&self) -> PolicyDefaults {
         PolicyDefaults {
             retries: self.retries,
@@ -170,6 +197,12 @@ impl WorkerSettings {
     /// # Errors
     /// A value out of range, or a lease that could not be kept.
     pub(crate) fn check(&self) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return Err(Error::config(format!(
+                "a worker's jitter is {}: it must be from 0 to 1",
+                self.jitter
+            )));
+        }
         for (name, value) in [("concurrency", self.concurrency), ("batch", self.batch)] {
             if value == 0 {
                 return Err(Error::config(format!(

@@ -137,6 +137,12 @@ impl WorkerBuilder {
         self
     }
 
+    /// The share of random time added to a retry's wait, 0.0 to 1.0; default 0.2.
+    pub fn jitter(mut self, share: f64) -> Self {
+        self.settings.jitter = share;
+        self
+    }
+
     /// State for handlers, by its type: [`JobContext::state`](crate::JobContext::state).
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.state.insert(TypeId::of::<T>(), Arc::new(value));

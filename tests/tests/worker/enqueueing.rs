@@ -119,3 +119,21 @@ async fn a_url_that_cannot_be_used_is_refused_without_printing_it() {
         assert!(!text.contains("secret@"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn what_a_pools_builder_sets_is_what_types_that_do_not_say_inherit() {
+    let pool = Pool::builder("sqlite::memory:")
+        .retries(7)
+        .max_age(Duration::from_hours(2))
+        .payload_limit(2_000)
+        .connect()
+        .await
+        .unwrap();
+    let id = note("x").enqueue(&pool).await.unwrap().id;
+    let job = detail(&pool, id).await;
+    assert_eq!(job.retries, 7);
+    assert_eq!(job.deadline_at.since(job.due_at), Duration::from_hours(2));
+    assert!(note("x".repeat(2_000)).enqueue(&pool).await.unwrap_err().is_invalid_input());
+    let error = Pool::builder("sqlite::memory:").timeout(Duration::ZERO).connect().await;
+    assert!(error.unwrap_err().is_config());
+}
