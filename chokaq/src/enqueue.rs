@@ -15,7 +15,7 @@ use crate::{
     model::{Due, EnqueueOutcome, JobId, JobType, Limits, NewJob, Timestamp},
 };
 
-/// A struct with `#[job]`: what it declared, and the calls that put it in the database.
+/// Comes from `#[job]` on a struct: what it declared, and the calls that put it in the database.
 /// Implemented by the attribute, not by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a job",

@@ -158,7 +158,8 @@ impl Operator {
     }
 
     /// Puts dead jobs back to work, at most 1,000: attempts 0, a fresh lifetime, the edits applied. Answers in the
-    /// order of `ids`.
+    /// order of `ids`. A repeat before the job has run again answers `Resurrected` as well, as a call whose answer was
+    /// lost must be repeatable; its edits are not applied.
     ///
     /// # Errors
     /// An edit that is refused, too many ids, or the database cannot be reached.

@@ -96,9 +96,18 @@ impl Worker {
     async fn start(self, until: Until) -> Result<()> {
         let shared = self.shared;
         for job_type in shared.registry.types() {
-            tracing::info!(job_type = job_type.key, rust_type = job_type.rust_name, "serves");
+            let (key, queue) = (job_type.key, job_type.queue);
+            tracing::info!(job_type = key, rust_type = job_type.rust_name, queue, "serves");
+            let is_served = shared.queues.as_ref().is_none_or(|all| all.iter().any(|q| q == queue));
+            if !is_served {
+                tracing::warn!(
+                    job_type = key,
+                    queue,
+                    "this worker does not serve the type's own queue"
+                );
+            }
         }
-        tracing::info!(worker = %shared.id, queues = ?shared.queues, concurrency = shared.limiter.limit(), database = %shared.storage().describe(), "worker starts");
+        tracing::info!(worker = %shared.id, queues = shared.queues.as_ref().map_or("*".to_owned(), |queues| queues.join(",")), concurrency = shared.limiter.limit(), database = %shared.storage().describe(), "worker starts");
         let _stop_when_dropped = shared.stop.clone().drop_guard();
         let handlers = Handle::current();
         let (done, ended) = oneshot::channel();
