@@ -1,7 +1,6 @@
 //! The checkpointer: moves what was committed from the WAL into the database file, off the writer's path.
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -14,7 +13,7 @@ use crate::{
     storage::sqlite::{
         connection::{Opener, WAL_LIMIT_BYTES},
         failure::Outcome,
-        identity::Identity,
+        identity::Place,
     },
 };
 
@@ -100,10 +99,10 @@ impl Signal {
 }
 
 impl Checkpointer {
-    pub(super) fn start(opener: &Opener, path: PathBuf, signal: Signal) -> Result<Self> {
+    pub(super) fn start(opener: &Opener, place: Place, signal: Signal) -> Result<Self> {
         let thread = Thread {
             opener: opener.clone(),
-            path,
+            place,
             connection: None,
             signal: signal.clone(),
             restart_at: Instant::now(),
@@ -129,8 +128,8 @@ impl Drop for Checkpointer {
 
 struct Thread {
     opener: Opener,
-    path: PathBuf,
-    connection: Option<(Connection, Option<Identity>)>,
+    place: Place,
+    connection: Option<Connection>,
     signal: Signal,
     restart_at: Instant,
     is_failing: bool,
@@ -156,11 +155,12 @@ impl Thread {
     }
 
     fn checkpoint(&mut self) -> Outcome<()> {
-        // A file that was deleted or replaced is another's business.
-        let identity = Identity::of(&self.path);
+        if !self.place.is_kept() {
+            return Ok(());
+        }
         let connection = match self.connection.take() {
-            Some((connection, of)) if of == identity => connection,
-            _ => self.opener.open_checkpointer(&self.path)?,
+            Some(connection) => connection,
+            None => self.opener.open_checkpointer(self.place.path())?,
         };
         let passive = run(&connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         // Passive checkpoints never catch a writer that does not pause, and the WAL would grow without end. Restart
@@ -175,7 +175,7 @@ impl Thread {
                 self.restart_at = Instant::now() + RESTART_PACE;
             }
         }
-        self.connection = Some((connection, identity));
+        self.connection = Some(connection);
         Ok(())
     }
 }

@@ -48,6 +48,7 @@ use crate::{
         checkpoint::{Checkpointer, Signal},
         connection::Opener,
         failure::{DatabaseName, Outcome},
+        identity::Place,
         readers::Readers,
         tx::Tx,
         waiting::{Class, Effect},
@@ -130,18 +131,19 @@ impl SqliteStorage {
             call_limit: options.call_limit,
             work_arrived: work_arrived.clone(),
             checkpoints: None,
-            path: None,
+            place: None,
         };
         let (mut readers, mut checkpointer) = (None, None);
         if let Location::File(path) = &opener.location {
             let signal = Signal::default();
-            checkpointer = Some(Checkpointer::start(&opener, path.clone(), signal.clone())?);
+            let place = Place::of(path);
+            checkpointer = Some(Checkpointer::start(&opener, place.clone(), signal.clone())?);
             setup.checkpoints = Some(signal);
             readers = Some(ReaderPools {
-                worker: Readers::start(&opener, path, 1)?,
-                people: Readers::start(&opener, path, 2)?,
+                worker: Readers::start(&opener, &place, 1)?,
+                people: Readers::start(&opener, &place, 2)?,
             });
-            setup.path = Some(path.clone());
+            setup.place = Some(place);
             let opener = opener.clone();
             setup.reopen = Some(Box::new(move || opener.open_writer()));
         }

@@ -5,7 +5,6 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::JoinHandle,
 };
@@ -19,7 +18,7 @@ use crate::{
     storage::sqlite::{
         connection::Opener,
         failure::{Fault, Outcome, wants_a_new_connection},
-        identity::Identity,
+        identity::Place,
         tx::Tx,
         waiting::{panicked, stopped},
     },
@@ -43,7 +42,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(opener: &Opener, path: &Path, count: usize) -> Result<Self> {
+    pub(super) fn start(opener: &Opener, place: &Place, count: usize) -> Result<Self> {
         let (reads, waiting) = mpsc::channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let threads = (0..count)
@@ -51,7 +50,7 @@ impl Readers {
                 let thread = Thread {
                     waiting: Arc::clone(&waiting),
                     opener: opener.clone(),
-                    path: path.to_owned(),
+                    place: place.clone(),
                 };
                 std::thread::Builder::new()
                     .name("chokaq-sqlite-reader".into())
@@ -104,23 +103,22 @@ impl Drop for Readers {
 struct Thread {
     waiting: Arc<Mutex<mpsc::Receiver<Read>>>,
     opener: Opener,
-    path: PathBuf,
+    place: Place,
 }
 
 impl Thread {
     fn run(self) {
         let mut connection = None;
         while let Some(read) = self.next() {
-            // A file that was deleted or replaced is not read any more.
-            let identity = Identity::of(&self.path);
             let opened = match connection.take() {
-                Some((connection, of)) if of == identity => Ok(connection),
-                _ => self.opener.open_reader(&self.path),
+                _ if !self.place.is_kept() => Err(Place::lost(&self.opener.name).into()),
+                Some(connection) => Ok(connection),
+                None => self.opener.open_reader(self.place.path()),
             };
             match opened {
                 Ok(open) => {
                     if let Verdict::Keep = read(Ok(&open)) {
-                        connection = Some((open, identity));
+                        connection = Some(open);
                     }
                 }
                 Err(fault) => drop(read(Err(fault))),

@@ -9,7 +9,6 @@ mod thread;
 mod tests;
 
 use std::{
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -26,6 +25,7 @@ use crate::{
     storage::sqlite::{
         checkpoint::Signal,
         failure::{DatabaseName, Outcome},
+        identity::Place,
         tx::Tx,
         waiting::{Call, Class, Effect, Waiting, stopped},
         writer::thread::Thread,
@@ -60,7 +60,7 @@ pub(super) struct Setup {
     /// The checkpointer's ear; `None` where there is no WAL.
     pub(super) checkpoints: Option<Signal>,
     /// Where the file is; `None` in memory.
-    pub(super) path: Option<PathBuf>,
+    pub(super) place: Option<Place>,
 }
 
 impl Writer {

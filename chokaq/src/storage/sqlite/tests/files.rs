@@ -160,19 +160,18 @@ async fn a_file_that_is_deleted_while_in_use_takes_no_job_and_goes_on_when_it_is
 }
 
 #[tokio::test]
-async fn a_file_that_is_replaced_while_in_use_is_opened_anew() {
+async fn a_file_that_is_replaced_while_in_use_is_neither_written_nor_opened() {
     let directory = tempfile::tempdir().unwrap();
-    let (path, other) = (directory.path().join("jobs.db"), directory.path().join("other.db"));
+    let path = directory.path().join("jobs.db");
     let storage = file(&path);
-    storage.enqueue(vec![job("mail"), job("mail")]).await.unwrap();
-    file(&other).enqueue(vec![job("mail")]).await.unwrap();
-    for suffix in ["", "-wal", "-shm"] {
-        let name = |path: &Path| format!("{}{suffix}", path.display());
-        let _ = std::fs::remove_file(name(&path));
-        if std::fs::exists(name(&other)).unwrap() {
-            std::fs::rename(name(&other), name(&path)).unwrap();
-        }
-    }
+    storage.enqueue(vec![job("mail")]).await.unwrap();
+    let aside = directory.path().join("aside.db");
+    std::fs::rename(&path, &aside).unwrap();
+    std::fs::write(&path, "another file").unwrap();
+    let error = storage.enqueue(vec![job("mail")]).await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "another file");
+    std::fs::rename(&aside, &path).unwrap();
     storage.enqueue(vec![job("mail")]).await.unwrap();
     assert_eq!(storage.get_summary_stats().await.unwrap().pending, 2);
 }

@@ -26,7 +26,7 @@ fn bench(quantum: Duration, call_limit: Duration) -> Bench {
         call_limit,
         work_arrived: watch::Sender::new(0),
         checkpoints: None,
-        path: None,
+        place: None,
     };
     let writer = Writer::start_with_quantum(setup, quantum).unwrap();
     Bench { writer, _directory: directory, path }
@@ -318,7 +318,7 @@ async fn a_broken_connection_is_replaced() {
         call_limit: FOREVER,
         work_arrived: watch::Sender::new(0),
         checkpoints: None,
-        path: None,
+        place: None,
     };
     let writer = Writer::start(setup).unwrap();
     let write = || writer.submit(Class::Mark, Effect::Writes, |tx| insert(tx, "x"));

@@ -3,7 +3,6 @@
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -18,7 +17,7 @@ use crate::{
         checkpoint::Signal,
         connection::short_wait,
         failure::{Fault, Outcome, is_busy, wants_a_new_connection},
-        identity::Identity,
+        identity::Place,
         tx::Tx,
         waiting::{BoxedOperation, Class, Effect, Operation, panicked},
         writer::{Setup, Shared},
@@ -43,8 +42,8 @@ pub(super) struct Thread {
     neighbour_until: Option<Instant>,
     /// A call failed in a way that a new connection may heal.
     is_suspect: Cell<bool>,
-    /// The file and which one it was when it was opened; `None` in memory.
-    place: Option<(PathBuf, Option<Identity>)>,
+    /// Where the file is; `None` in memory.
+    place: Option<Place>,
     /// The file is gone, and that was said.
     is_missing: bool,
 }
@@ -71,10 +70,7 @@ impl Thread {
             data_version: None,
             neighbour_until: None,
             is_suspect: Cell::new(false),
-            place: setup.path.map(|path| {
-                let identity = Identity::of(&path);
-                (path, identity)
-            }),
+            place: setup.place,
             is_missing: false,
         }
     }
@@ -100,33 +96,21 @@ impl Thread {
         }
     }
 
-    /// Whether the file is still the one that is open. One that is gone is not written any more: what waits is told so,
-    /// and nothing is made in its place. One that was replaced is opened anew.
+    /// Whether the file is still in its place. Where it is not, nothing is written any more, and what waits is told so.
     fn is_in_place(&mut self) -> bool {
-        let Some((path, opened)) = &mut self.place else { return true };
-        let now = Identity::of(path);
-        if now.is_none() {
-            let what = format!(
-                "{} was deleted or moved while in use: put it back, or restart to begin with a new one",
-                self.shared.name
-            );
-            if !self.is_missing {
-                tracing::error!("{what}");
+        if self.place.as_ref().is_none_or(Place::is_kept) {
+            if self.is_missing {
+                tracing::info!(database = %self.shared.name, "the database file is there again");
+                self.is_missing = false;
             }
-            self.is_missing = true;
-            self.fail_all(|| Error::transient(what.clone(), None));
-            return false;
+            return true;
         }
-        if self.is_missing {
-            tracing::info!(database = %self.shared.name, "the database file is there again");
-            self.is_missing = false;
+        if !self.is_missing {
+            tracing::error!(error = %Place::lost(&self.shared.name), "nothing is written");
         }
-        if now != *opened {
-            tracing::warn!(database = %self.shared.name, "the database file was replaced; opening the new one");
-            *opened = now;
-            self.connection = None;
-        }
-        true
+        self.is_missing = true;
+        self.fail_all(|| Place::lost(&self.shared.name));
+        false
     }
 
     /// The connection, or a new one; when there is none, what waits is told so.
