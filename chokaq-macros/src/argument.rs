@@ -129,7 +129,8 @@ fn check_known(name: &Ident) -> syn::Result<()> {
 }
 
 fn unknown(name: &str) -> String {
-    let nearest = ARGUMENTS.map(|(known, example)| (distance(name, known), known, example));
+    let nearest =
+        ARGUMENTS.map(|(known, example)| (strsim::levenshtein(name, known), known, example));
     match nearest.into_iter().min() {
         // Fewer than half of the letters differ: the same word, misspelt.
         Some((edits, known, example)) if edits * 2 < known.len() => {
@@ -137,21 +138,6 @@ fn unknown(name: &str) -> String {
         }
         _ => format!("there is no argument `{name}`: write one of {}", all_names()),
     }
-}
-
-/// How many letters must be added, removed or replaced to make `b` of `a`.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.chars().count()]
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Error, Result,
-    config::Settings,
+    config::{self, Settings},
     model::{CancelOutcome, EnqueueOutcome, JobDetail, JobId, Limits, NewJob, PolicyDefaults},
     operator::Operator,
     storage::Storage,
@@ -59,11 +59,7 @@ impl Pool {
         let storage = open(url, &settings).await?;
         tracing::debug!(database = %storage.describe(), "connected");
         Ok(Self {
-            inner: Arc::new(Inner {
-                storage,
-                limits: settings.limits,
-                policy: settings.policy.defaults(),
-            }),
+            inner: Arc::new(Inner { storage, limits: settings.limits, policy: settings.policy }),
         })
     }
 
@@ -113,11 +109,7 @@ impl Pool {
     pub fn over(storage: Arc<dyn Storage>) -> Self {
         let settings = Settings::default();
         Self {
-            inner: Arc::new(Inner {
-                storage,
-                limits: settings.limits,
-                policy: settings.policy.defaults(),
-            }),
+            inner: Arc::new(Inner { storage, limits: settings.limits, policy: settings.policy }),
         }
     }
 
@@ -240,7 +232,7 @@ impl PoolBuilder {
     /// As [`Pool::connect`]; also a duration of zero or over 100 years, or a factor below 1.
     pub async fn connect(self) -> Result<Pool> {
         let settings = self.settings.overridden()?;
-        settings.policy.check()?;
+        config::check_policy(&settings.policy)?;
         Pool::open(&self.url, settings).await
     }
 }
@@ -293,7 +285,7 @@ mod sqlite {
 
     use crate::{
         Error, Result,
-        config::{self, Settings},
+        config::Settings,
         storage::{
             Storage,
             sqlite::{Location, SqliteOptions, SqliteStorage, Synchronous},
@@ -345,13 +337,8 @@ mod sqlite {
         let rest = url.strip_prefix("sqlite:").unwrap_or(url);
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let path = path.strip_prefix("//").unwrap_or(path);
-        let mut options = SqliteOptions {
-            synchronous: match settings.sqlite_synchronous {
-                Some(config::Synchronous::Normal) => Synchronous::Normal,
-                _ => Synchronous::Full,
-            },
-            ..SqliteOptions::default()
-        };
+        let mut options =
+            SqliteOptions { synchronous: settings.sqlite_synchronous, ..SqliteOptions::default() };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             options.synchronous = match pair {
                 "synchronous=full" => Synchronous::Full,

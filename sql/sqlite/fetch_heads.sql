@@ -2,7 +2,7 @@
 --   that serves all.
 -- Intent: the first claimable row of each queue that may be fetched: how a batch is shared is decided by these.
 -- Invariant: a paused or inactive queue has no head. Two seeks a queue, to one place of the index and to no row of
---   the table (a look into the rows of 200 queues cost as much as the claim itself): the backlog's size does not matter.
+--   the table: the backlog's size does not matter.
 -- Twin: SQL Server reads the heads without locks; here they stand in the claim's own transaction.
 SELECT
     q.Name, q.MaxWorkers,

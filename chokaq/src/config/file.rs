@@ -9,7 +9,10 @@ use toml::{
 
 use crate::{
     Error, Result,
-    config::{Settings, table::SETTINGS},
+    config::{
+        Settings,
+        table::{SETTINGS, Setting},
+    },
 };
 
 /// The file and its text: the one that `CHOKAQ_CONFIG` names, which must be there, or `chokaq.toml` where there is one.
@@ -89,11 +92,10 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
 }
 
 fn unknown(name: &str) -> String {
-    let key = name.split_once('.').map_or(name, |(_, key)| key);
-    let same_key =
-        |s: &&crate::config::table::Setting| s.key.split_once('.').is_some_and(|(_, k)| k == key);
-    match SETTINGS.iter().find(same_key) {
-        Some(setting) => format!("there is no setting {name}; {} is one", setting.key),
+    let likeness = |setting: &Setting| strsim::normalized_levenshtein(setting.key, name);
+    let nearest = SETTINGS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match nearest.filter(|setting| likeness(setting) > 0.6) {
+        Some(setting) => format!("there is no setting {name}; did you mean {}?", setting.key),
         None => format!("there is no setting {name}; chokaq.example.toml lists them all"),
     }
 }
@@ -146,7 +148,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("chokaq.toml:2: worker.lease: expected a duration"), "{text}");
         assert!(
-            lines[1].starts_with("chokaq.toml:3: there is no setting worker.concurency"),
+            lines[1].starts_with("chokaq.toml:3: there is no setting worker.concurency; did you mean worker.concurrency?"),
             "{text}"
         );
         assert!(
@@ -157,7 +159,10 @@ mod tests {
             lines[3].starts_with("chokaq.toml:5: worker.buffer: expected a value such as 100"),
             "{text}"
         );
-        assert_eq!(lines[4], "chokaq.toml:8: there is no setting job.retries; jobs.retries is one");
+        assert_eq!(
+            lines[4],
+            "chokaq.toml:8: there is no setting job.retries; did you mean jobs.retries?"
+        );
         assert_eq!(lines.len(), 5);
     }
 

@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Error, Result,
-    model::{Backoff, Limits, PolicyDefaults},
+    model::{Limits, PolicyDefaults},
 };
 
 /// Everything that can be set, with its default.
@@ -16,82 +16,46 @@ pub(crate) struct Settings {
     /// `None`: `sqlite:chokaq.db`.
     pub(crate) database_url: Option<String>,
     pub(crate) worker: WorkerSettings,
-    pub(crate) policy: Policy,
+    pub(crate) policy: PolicyDefaults,
     pub(crate) limits: Limits,
-    pub(crate) sqlite_synchronous: Option<Synchronous>,
+    pub(crate) sqlite_synchronous: Synchronous,
 }
 
-/// What an SQLite commit waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Synchronous {
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// The disk: an acknowledged write survives a power cut.
+    #[default]
     Full,
+    /// The operating system: it survives a crash of the process, not of the machine.
     Normal,
 }
 
-/// The policy that job types inherit; the backoff in parts, so that each can be set alone.
-#[derive(Debug, Clone)]
-pub(crate) struct Policy {
-    pub(crate) retries: u32,
-    pub(crate) timeout: Duration,
-    pub(crate) max_age: Duration,
-    pub(crate) backoff_base: Duration,
-    pub(crate) backoff_max: Duration,
-    pub(crate) backoff_factor: f64,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            retries: 3,
-            timeout: Duration::from_mins(15),
-            max_age: Duration::from_hours(24),
-            backoff_base: Duration::from_secs(3),
-            backoff_max: Duration::from_hours(1),
-            backoff_factor: 2.0,
-        }
-    }
-}
-
-impl Policy {
-    /// Checks what code set.
-    ///
-    /// # Errors
-    /// A duration of zero or over 100 years, or a factor below 1.
-    pub(crate) fn check(&self) -> Result<()> {
-        for (name, value) in [
-            ("timeout", self.timeout),
-            ("maximum age", self.max_age),
-            ("backoff base", self.backoff_base),
-            ("longest backoff", self.backoff_max),
-        ] {
-            if value.is_zero() || value > Limits::MAX_DURATION {
-                return Err(Error::config(format!(
-                    "a pool's {name} is {}: it must be longer than zero and at most 100 years",
-                    Pretty(value)
-                )));
-            }
-        }
-        if !(1.0..=100.0).contains(&self.backoff_factor) {
+/// Checks what code set.
+///
+/// # Errors
+/// A duration of zero or over 100 years, or a factor below 1.
+pub(crate) fn check_policy(policy: &PolicyDefaults) -> Result<()> {
+    for (name, value) in [
+        ("timeout", policy.timeout),
+        ("maximum age", policy.max_age),
+        ("backoff base", policy.backoff_base),
+        ("longest backoff", policy.backoff_max),
+    ] {
+        if value.is_zero() || value > Limits::MAX_DURATION {
             return Err(Error::config(format!(
-                "a pool's backoff factor is {}: it must be from 1 to 100",
-                self.backoff_factor
+                "a pool's {name} is {}: it must be longer than zero and at most 100 years",
+                Pretty(value)
             )));
         }
-        Ok(())
     }
-
-    pub(crate) fn defaults(&self) -> PolicyDefaults {
-        PolicyDefaults {
-            retries: self.retries,
-            timeout: self.timeout,
-            max_age: self.max_age,
-            backoff: Backoff::Exponential {
-                base: self.backoff_base,
-                max: self.backoff_max,
-                factor: self.backoff_factor,
-            },
-        }
+    if !(1.0..=100.0).contains(&policy.backoff_factor) {
+        return Err(Error::config(format!(
+            "a pool's backoff factor is {}: it must be from 1 to 100",
+            policy.backoff_factor
+        )));
     }
+    Ok(())
 }
 
 /// How a worker behaves.
@@ -272,12 +236,5 @@ mod tests {
             WorkerSettings { lease: Duration::from_secs(25), ..WorkerSettings::default() };
         assert!(settings.check().expect_err("too short").to_string().contains("CHOKAQ_LEASE"));
         assert!(WorkerSettings::default().check().is_ok());
-    }
-
-    #[test]
-    fn the_policy_in_parts_has_the_defaults_of_the_model() {
-        let model = PolicyDefaults::default();
-        let parts = Policy::default().defaults();
-        assert_eq!(format!("{model:?}"), format!("{parts:?}"));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytesize::ByteSize;
+
 use crate::{
     Error, Result,
     config::{Settings, Synchronous},
@@ -36,7 +38,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         => |s, v| set(&mut s.database_url, Ok(Some(v.to_owned())));
     "database.sqlite_synchronous" "CHOKAQ_SQLITE_SYNCHRONOUS" "\"full\""
         "What an SQLite commit waits for: \"full\" (the disk) or \"normal\" (the operating system)."
-        => |s, v| set(&mut s.sqlite_synchronous, synchronous(v).map(Some));
+        => |s, v| set(&mut s.sqlite_synchronous, synchronous(v));
     "jobs.retries" "CHOKAQ_RETRIES" "3"
         "Re-executions after the first, where a job type sets none."
         => |s, v| set(&mut s.policy.retries, count(v, 0, 1_000));
@@ -58,9 +60,9 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "jobs.jitter" "CHOKAQ_JITTER" "0.2"
         "The share of random time added to a retry's wait, 0.0 to 1.0."
         => |s, v| set(&mut s.worker.jitter, number(v, 0.0, 1.0));
-    "jobs.payload_limit" "CHOKAQ_PAYLOAD_LIMIT" "1000000"
-        "The largest payload and output, in bytes of JSON."
-        => |s, v| set(&mut s.limits.payload_bytes, count(v, 1_000, 100_000_000));
+    "jobs.payload_limit" "CHOKAQ_PAYLOAD_LIMIT" "\"1MB\""
+        "The largest payload and output, as JSON; 1KB is 1,000 bytes, 1KiB is 1,024, a plain number is bytes."
+        => |s, v| set(&mut s.limits.payload_bytes, size(v));
     "worker.concurrency" "CHOKAQ_CONCURRENCY" "20"
         "Jobs that run at once; the default is 10 for each core (20 on two cores)."
         => |s, v| set(&mut s.worker.concurrency, count(v, 1, 100_000));
@@ -161,6 +163,17 @@ fn number(text: &str, least: f64, most: f64) -> Result<f64, String> {
     }
 }
 
+/// A size as people write it, from 1 kB to 100 MB.
+fn size(text: &str) -> Result<usize, String> {
+    let bytes = text.replace('_', "").parse::<ByteSize>().ok().map(|size| size.as_u64());
+    bytes
+        .filter(|bytes| (1_000..=100_000_000).contains(bytes))
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or_else(|| {
+            "expected a size from 1KB to 100MB, such as \"1MB\" or \"512KiB\"".to_owned()
+        })
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(d) if d > Duration::ZERO && d <= Limits::MAX_DURATION => Ok(d),
@@ -217,6 +230,19 @@ mod tests {
     }
 
     #[test]
+    fn a_size_is_read_as_people_write_it() {
+        let sizes =
+            [("1MB", 1_000_000), ("512 KiB", 524_288), ("2000", 2_000), ("1.5mb", 1_500_000)];
+        for (text, bytes) in sizes {
+            let settings = with("CHOKAQ_PAYLOAD_LIMIT", text).expect(text);
+            assert_eq!(settings.limits.payload_bytes, bytes, "{text}");
+        }
+        for bad in ["1 GB", "10", "one MB"] {
+            assert!(with("CHOKAQ_PAYLOAD_LIMIT", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn the_defaults_of_the_table_are_those_of_the_code() {
         let defaults = Settings::default();
         let mut read = Settings::default();
@@ -224,7 +250,6 @@ mod tests {
             (setting.read)(&mut read, setting.default.trim_matches('"')).expect(setting.key);
         }
         assert_eq!(read.database_url.take().as_deref(), Some("sqlite:chokaq.db"));
-        assert_eq!(read.sqlite_synchronous.take(), Some(Synchronous::Full));
         // Ten a core: the table shows it for two.
         read.worker.concurrency = defaults.worker.concurrency;
         assert_eq!(format!("{read:?}"), format!("{defaults:?}"));

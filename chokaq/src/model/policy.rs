@@ -96,8 +96,23 @@ pub struct PolicyDefaults {
     pub timeout: Duration,
     /// How long after it was first due a job may still be retried.
     pub max_age: Duration,
+    /// The wait before the first retry.
+    pub backoff_base: Duration,
+    /// The longest wait.
+    pub backoff_max: Duration,
+    /// What each wait is multiplied by.
+    pub backoff_factor: f64,
+}
+
+impl PolicyDefaults {
     /// The wait before a retry.
-    pub backoff: Backoff,
+    pub fn backoff(&self) -> Backoff {
+        Backoff::Exponential {
+            base: self.backoff_base,
+            max: self.backoff_max,
+            factor: self.backoff_factor,
+        }
+    }
 }
 
 impl Default for PolicyDefaults {
@@ -106,11 +121,9 @@ impl Default for PolicyDefaults {
             retries: 3,
             timeout: Duration::from_mins(15),
             max_age: Duration::from_hours(24),
-            backoff: Backoff::Exponential {
-                base: Duration::from_secs(3),
-                max: Duration::from_hours(1),
-                factor: 2.0,
-            },
+            backoff_base: Duration::from_secs(3),
+            backoff_max: Duration::from_hours(1),
+            backoff_factor: 2.0,
         }
     }
 }
@@ -121,7 +134,7 @@ mod tests {
 
     #[test]
     fn exponential_backoff_grows_by_its_factor_and_stops_at_its_maximum() {
-        let backoff = PolicyDefaults::default().backoff;
+        let backoff = PolicyDefaults::default().backoff();
         let seconds: Vec<u64> = (1..=4).map(|n| backoff.delay(n).as_secs()).collect();
         assert_eq!(seconds, [3, 6, 12, 24]);
         assert_eq!(backoff.delay(40), Duration::from_hours(1));

@@ -1,7 +1,7 @@
 -- The Three Pillars: active work, history of successes, and what needs a person; beside them totals, rates and controls.
 --
 -- Twin: sql/mssql/migrations/0001_three_pillars.sql. Differences, each for throughput on one writer:
--- * only the indexes that the worker, idempotency, look-up by id and keyset pages need: every index costs about 15 %;
+-- * only the indexes that the worker, idempotency, look-up by id and keyset pages need: each is paid for by every insert and move;
 -- * IX_JobsHot_Active serves what FetchedRecovery, ProcessingHeartbeat and the MaxWorkers count do on SQL Server: active
 --   rows are as few as the fleet has permits and buffers, so a walk over them is bounded, and a row that goes from
 --   Fetched to Processing changes no index;

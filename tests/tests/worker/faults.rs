@@ -15,7 +15,9 @@ use chokaq::{
     storage::sqlite::{Location, SqliteOptions, SqliteStorage},
 };
 
-use crate::support::{Gate, Gated, Log, Note, death, detail, file, memory, note, worker};
+use crate::support::{
+    Gate, Gated, Log, Note, death, detail, file, memory, note, worker, worker_log,
+};
 
 /// How often handlers were entered.
 type Runs = Arc<AtomicU32>;
@@ -118,6 +120,7 @@ async fn a_backoff_function_that_panics_is_replaced_by_the_default() {
 
 #[tokio::test]
 async fn an_outcome_that_the_database_refuses_for_a_while_is_stored_in_the_end() {
+    let log = worker_log();
     let (pool, folder) = file().await;
     let (gate, mut starts) = Gate::new();
     let id = Gated { cooperative: true }.enqueue(&pool).await.unwrap().id;
@@ -129,9 +132,13 @@ async fn an_outcome_that_the_database_refuses_for_a_while_is_stored_in_the_end()
     db.busy_timeout(Duration::from_secs(10)).unwrap();
     db.execute_batch("ALTER TABLE JobsArchive RENAME TO Hidden").unwrap();
     gate.open.add_permits(1);
-    // The permit comes back when the outcome stands in the queue; the job is still this worker's.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(handle.running(), 1);
+    let refused = |line: &String| {
+        line.contains("the outcome of a job cannot be stored") && line.contains(&id.to_string())
+    };
+    while !log.lines().iter().any(refused) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(handle.running(), 1, "the job is still this worker's");
     db.execute_batch("ALTER TABLE Hidden RENAME TO JobsArchive").unwrap();
     while handle.running() > 0 {
         tokio::task::yield_now().await;

@@ -61,6 +61,35 @@ impl Log {
     }
 }
 
+/// Everything that workers of this test program log on their own threads, line by line.
+pub(crate) fn worker_log() -> &'static Log {
+    static LOG: std::sync::OnceLock<Log> = std::sync::OnceLock::new();
+    LOG.get_or_init(|| {
+        let log = Log::default();
+        let lines = log.clone();
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(tracing::Level::ERROR)
+            .with_writer(move || LineWriter(lines.clone()))
+            .init();
+        log
+    })
+}
+
+/// Each event is one write.
+struct LineWriter(Log);
+
+impl std::io::Write for LineWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.add(String::from_utf8_lossy(bytes).into_owned());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Notes its name and attempt.
 #[job(queue = "notes")]
 pub(crate) struct Note {

@@ -65,15 +65,7 @@ pub enum Location {
     File(PathBuf),
 }
 
-/// What a commit waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Synchronous {
-    /// The disk: an acknowledged write survives a power cut.
-    #[default]
-    Full,
-    /// The operating system: it survives a crash of the process, not of the machine.
-    Normal,
-}
+pub use crate::config::Synchronous;
 
 /// How a storage is opened.
 #[derive(Debug, Clone, Copy)]

@@ -64,8 +64,8 @@ pub(super) fn share<E>(
     Ok(batch.finish(heads))
 }
 
-/// The least share of a queue in a large batch. Each queue costs pages of its own, so that one row of each of a hundred
-/// queues costs twice what four rows of each of 25 do; the queues that get none come first in the next batch.
+/// The least share of a queue in a large batch: each queue costs index pages of its own at the commit (`chokaq-bench --mode
+/// scale` shows it). The queues that get none come first in the next batch.
 fn least_share(rows: usize) -> usize {
     (rows / 25).clamp(1, 4)
 }
