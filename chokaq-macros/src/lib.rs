@@ -58,8 +58,8 @@ use crate::{args::Args, errors::Errors, item::Target};
 /// | `type_key = "send_receipt"` | the struct's name in snake case | The name that is stored with each job. A name, like `queue`. Give one before you rename a struct. |
 /// | `aliases = ["old_key"]` | none | Other keys whose jobs this struct runs: older names. Names, each once. |
 /// | `priority = 10` | 10 | The priority of new jobs, an `i32`; within a queue the higher is fetched first. |
-/// | `timeout = "15m"` | 15 minutes | How long one attempt may run: 1 ms to 36,500 days. |
-/// | `max_age = "1d"` | 1 day | How long after it was first due a job may still be retried: 1 ms to 36,500 days. |
+/// | `timeout = "15m"` | 15 minutes | How long one attempt may run: 1 ms to 18,250 days. |
+/// | `max_age = "1d"` | 1 day | How long after it was first due a job may still be retried: 1 ms to 18,250 days. |
 /// | `backoff = exponential(base = "3s", max = "1h", factor = 2.0)` | as written | The wait before a retry: `base`, each time multiplied by `factor` (1 to 1000), at most `max` (not below `base`). Each part may be left out. |
 /// | `backoff = fixed("10s")` | | The same wait before each retry. |
 /// | `backoff = path::to::function` | | A `fn(u32) -> Duration` of the attempt that failed; the first is 1. |

@@ -8,8 +8,8 @@ use crate::{argument::Argument, errors::refuse};
 
 /// What `nvarchar(255)` counts: UTF-16 units.
 const NAME_UNITS: usize = 255;
-/// The longest time limit that is stored: 100 years of 365 days.
-const MAX_DURATION: Duration = Duration::from_hours(24 * 365 * 100);
+/// The longest time limit that is stored: 50 years of 365 days.
+const MAX_DURATION: Duration = Duration::from_hours(24 * 365 * 50);
 
 /// The expression inside the invisible group that a `macro_rules!` puts around what it passes on.
 pub(crate) fn ungroup(mut value: &Expr) -> &Expr {
@@ -150,7 +150,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err("is shorter than a millisecond: write a longer duration".into());
     }
     if duration > MAX_DURATION {
-        return Err("is longer than 36500 days (100 years): write a shorter duration".into());
+        return Err("is longer than 18250 days (50 years): write a shorter duration".into());
     }
     Ok(duration)
 }
@@ -165,12 +165,12 @@ mod tests {
         assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_mins(90)));
         assert_eq!(parse_duration("1d"), Ok(Duration::from_hours(24)));
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(parse_duration("36500days"), Ok(MAX_DURATION));
+        assert_eq!(parse_duration("18250days"), Ok(MAX_DURATION));
     }
 
     #[test]
     fn durations_without_unit_or_out_of_range_are_refused() {
-        for text in ["", "15", "m", "-1s", "1.5 weeks of rain", "0s", "999us", "36501days"] {
+        for text in ["", "15", "m", "-1s", "1.5 weeks of rain", "0s", "999us", "18251days"] {
             assert!(parse_duration(text).is_err(), "{text:?}");
         }
     }

@@ -40,6 +40,8 @@ pub use operator::{Edits, Operator};
 pub use pool::{Pool, PoolBuilder};
 pub use run::{App, app, run};
 pub use serde;
+#[cfg(feature = "mssql")]
+pub use storage::mssql::AccessTokens;
 pub use worker::{DeadLetter, JobSet, Worker, WorkerBuilder, WorkerHandle};
 
 /// What `#[job]` expands to; not for use by hand.

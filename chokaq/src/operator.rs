@@ -219,7 +219,7 @@ impl Operator {
         {
             let lease = Pretty(lease.unwrap_or_default());
             return Err(Error::invalid(format!(
-                "the zombie timeout of queue {queue:?} cannot be {lease}: it must be from 1 s to 100 years"
+                "the zombie timeout of queue {queue:?} cannot be {lease}: it must be from 1 s to 50 years"
             )));
         }
         self.set(queue, QueueSettings { zombie_timeout: Some(lease), ..QueueSettings::default() })

@@ -8,11 +8,12 @@
 --   2627 and 2601 (a first row of a counter, inserted by two at once) roll everything back: run it again.
 -- @worker nvarchar(255)
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId, "o": output or null, "n": why there is none or null}]
--- @shard tinyint
 -- Answers: Id of the jobs moved.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
+-- A shard of the counters for each session, so that sessions seldom wait for one another.
+DECLARE @shard tinyint = @@SPID % 16;
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
 DECLARE @in TABLE (
     Seq bigint NOT NULL PRIMARY KEY,

@@ -10,11 +10,12 @@
 -- @lease_ms bigint
 -- @suspicion_ms bigint
 -- @batch int
--- @shard tinyint
--- Answers: Id, Queue, Type, WorkerId of the rows moved.
+-- Answers: Id, Queue, Type, WorkerId, Reason of the rows moved.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
+-- A shard of the counters for each session, so that sessions seldom wait for one another.
+DECLARE @shard tinyint = @@SPID % 16;
 SET DEADLOCK_PRIORITY LOW;
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
 DECLARE @suspected_before datetime2(3) = DATEADD(millisecond, -(@suspicion_ms % 1000), DATEADD(second, -CONVERT(int, @suspicion_ms / 1000), @now));
@@ -155,5 +156,5 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id, m.Queue, m.Type, m.WorkerId
+SELECT m.Id, m.Queue, m.Type, m.WorkerId, m.Reason
 FROM @moved AS m;

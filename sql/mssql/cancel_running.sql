@@ -5,7 +5,8 @@
 -- Locks: Hot. Waits, in Seq order.
 -- Retry: safe: the second request changes nothing.
 -- @ids nvarchar(max), a JSON array
--- Answers: Id of the jobs flagged.
+-- Answers: Id, IsFlagged of the jobs that are active. One that is not flagged waits: it was running when the caller's
+--   cancel_waiting looked, which is called again for it.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -13,11 +14,11 @@ DECLARE @in TABLE (Id uniqueidentifier NOT NULL PRIMARY KEY);
 INSERT INTO @in (Id)
 SELECT DISTINCT CONVERT(uniqueidentifier, j.[value])
 FROM OPENJSON(@ids) AS j;
-DECLARE @found TABLE (Seq bigint NOT NULL PRIMARY KEY);
+DECLARE @found TABLE (Seq bigint NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL);
 
 -- Their places, by the index alone; the guards are compared below.
-INSERT /* chokaq:cancel_running */ INTO @found (Seq)
-SELECT h.Seq
+INSERT /* chokaq:cancel_running */ INTO @found (Seq, Id)
+SELECT h.Seq, h.Id
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK) ON h.Id = i.Id
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
@@ -31,5 +32,6 @@ INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOC
 WHERE h.Status = 2
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-SELECT o.Id
-FROM @out AS o;
+SELECT i.Id, CASE WHEN o.Id IS NULL THEN 0 ELSE 1 END AS IsFlagged
+FROM @found AS i
+LEFT JOIN @out AS o ON o.Id = i.Id;

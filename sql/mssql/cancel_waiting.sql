@@ -8,11 +8,12 @@
 -- Retry: safe: find_cancelled recognises the rows of an earlier run. 2627 as in archive_succeeded.
 -- @ids nvarchar(max), a JSON array
 -- @reason nvarchar(max)
--- @shard tinyint
 -- Answers: Id of the jobs moved.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
+-- A shard of the counters for each session, so that sessions seldom wait for one another.
+DECLARE @shard tinyint = @@SPID % 16;
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
 DECLARE @in TABLE (Id uniqueidentifier NOT NULL PRIMARY KEY);
 INSERT INTO @in (Id)

@@ -11,11 +11,12 @@
 --   archive_succeeded.
 -- @worker nvarchar(255)
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId, "ds": delay in s, "dm": and ms, "a": attempt, "k": kind, "t": text}]
--- @shard tinyint
 -- Answers: Id of the rows rescheduled.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
+-- A shard of the counters for each session, so that sessions seldom wait for one another.
+DECLARE @shard tinyint = @@SPID % 16;
 DECLARE @in TABLE (
     Seq bigint NOT NULL PRIMARY KEY,
     LeaseId uniqueidentifier NOT NULL,

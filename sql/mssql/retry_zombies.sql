@@ -10,11 +10,12 @@
 -- @lease_ms bigint
 -- @suspicion_ms bigint
 -- @batch int
--- @shard tinyint
 -- Answers: Id, Queue, Type, WorkerId of the rows put back.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
+-- A shard of the counters for each session, so that sessions seldom wait for one another.
+DECLARE @shard tinyint = @@SPID % 16;
 SET DEADLOCK_PRIORITY LOW;
 DECLARE @suspected_before datetime2(3) = DATEADD(millisecond, -(@suspicion_ms % 1000), DATEADD(second, -CONVERT(int, @suspicion_ms / 1000), @now));
 DECLARE @smallest bigint = COALESCE((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);

@@ -19,6 +19,11 @@ pub(crate) struct Settings {
     pub(crate) policy: PolicyDefaults,
     pub(crate) limits: Limits,
     pub(crate) sqlite_synchronous: Synchronous,
+    /// Whether connecting to a SQL Server applies the migrations that it lacks.
+    pub(crate) auto_migrate: bool,
+    /// Set in code only.
+    #[cfg(feature = "mssql")]
+    pub(crate) access_tokens: Option<crate::AccessTokens>,
 }
 
 /// What a commit waits for.
@@ -34,7 +39,7 @@ pub enum Synchronous {
 /// Checks what code set.
 ///
 /// # Errors
-/// A duration of zero or over 100 years, or a factor below 1.
+/// A duration of zero or over 50 years, or a factor below 1.
 pub(crate) fn check_policy(policy: &PolicyDefaults) -> Result<()> {
     for (name, value) in [
         ("timeout", policy.timeout),
@@ -44,7 +49,7 @@ pub(crate) fn check_policy(policy: &PolicyDefaults) -> Result<()> {
     ] {
         if value.is_zero() || value > Limits::MAX_DURATION {
             return Err(Error::config(format!(
-                "a pool's {name} is {}: it must be longer than zero and at most 100 years",
+                "a pool's {name} is {}: it must be longer than zero and at most 50 years",
                 Pretty(value)
             )));
         }
@@ -182,7 +187,7 @@ impl WorkerSettings {
         ] {
             if value.is_zero() || value > Limits::MAX_DURATION {
                 return Err(Error::config(format!(
-                    "a worker's {name} is {}: it must be longer than zero and at most 100 years",
+                    "a worker's {name} is {}: it must be longer than zero and at most 50 years",
                     Pretty(value)
                 )));
             }
@@ -194,7 +199,7 @@ impl WorkerSettings {
         ] {
             if value > Limits::MAX_DURATION {
                 return Err(Error::config(format!(
-                    "a worker's {name} is {}: it must be at most 100 years",
+                    "a worker's {name} is {}: it must be at most 50 years",
                     Pretty(value)
                 )));
             }

@@ -34,11 +34,14 @@ macro_rules! settings {
 
 pub(crate) const SETTINGS: &[Setting] = settings! {
     "database.url" "CHOKAQ_DATABASE_URL" "\"sqlite:chokaq.db\""
-        "The database: sqlite:PATH or sqlite::memory:."
+        "The database: sqlite:PATH, sqlite::memory:, or mssql://USER:PASSWORD@HOST:PORT/DATABASE."
         => |s, v| set(&mut s.database_url, Ok(Some(v.to_owned())));
     "database.sqlite_synchronous" "CHOKAQ_SQLITE_SYNCHRONOUS" "\"full\""
         "What an SQLite commit waits for: \"full\" (the disk) or \"normal\" (the operating system)."
         => |s, v| set(&mut s.sqlite_synchronous, synchronous(v));
+    "database.auto_migrate" "CHOKAQ_AUTO_MIGRATE" "false"
+        "Whether connecting to a SQL Server applies the migrations that it lacks (SQLite is always migrated)."
+        => |s, v| set(&mut s.auto_migrate, yes_or_no(v));
     "jobs.retries" "CHOKAQ_RETRIES" "3"
         "Re-executions after the first, where a job type sets none."
         => |s, v| set(&mut s.policy.retries, count(v, 0, 1_000));
@@ -148,6 +151,10 @@ fn set<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
     Ok(())
 }
 
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "expected true or false".to_owned())
+}
+
 fn count<T: TryFrom<u64>>(text: &str, least: u64, most: u64) -> Result<T, String> {
     let number: Option<u64> = text.replace('_', "").parse().ok();
     number
@@ -177,7 +184,7 @@ fn size(text: &str) -> Result<usize, String> {
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(d) if d > Duration::ZERO && d <= Limits::MAX_DURATION => Ok(d),
-        Ok(_) => Err("expected a duration longer than zero and at most 100 years".to_owned()),
+        Ok(_) => Err("expected a duration longer than zero and at most 50 years".to_owned()),
         Err(e) => Err(format!("expected a duration such as \"500ms\", \"30s\" or \"15m\" ({e})")),
     }
 }

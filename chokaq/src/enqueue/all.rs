@@ -74,7 +74,7 @@ impl<T, I> EnqueueAll<T, I> {
         self
     }
 
-    /// Due this long after the database's now; at most 100 years.
+    /// Due this long after the database's now; at most 50 years.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.options.due = Due::After(delay);
         self

@@ -146,7 +146,7 @@ impl EnqueueOne {
         })
     }
 
-    /// Due this long after the database's now; at most 100 years.
+    /// Due this long after the database's now; at most 50 years.
     pub fn delay(self, delay: Duration) -> Self {
         self.with(|job| {
             job.due = Due::After(delay);
@@ -154,7 +154,7 @@ impl EnqueueOne {
         })
     }
 
-    /// Due at this time, at most 100 years from now; a time in the past means now.
+    /// Due at this time, at most 50 years from now; a time in the past means now.
     pub fn at(self, time: impl Into<Timestamp>) -> Self {
         self.with(|job| {
             let time = time.into();
@@ -205,7 +205,7 @@ impl EnqueueOne {
 fn check_delay(delay: Duration) -> Result<()> {
     if delay > Limits::MAX_DURATION {
         return Err(Error::invalid(format!(
-            "a due time {} from now is over the limit of 100 years: choose an earlier one",
+            "a due time {} from now is over the limit of 50 years: choose an earlier one",
             Pretty(delay)
         )));
     }

@@ -70,6 +70,14 @@ pub struct QueueHealth {
     pub saturation_percent: Option<u32>,
 }
 
+impl QueueHealth {
+    /// The share of `max_workers`, in percent; a queue that admits nobody is full.
+    pub(crate) fn saturation(active: u64, max_workers: u32) -> u32 {
+        let percent = active.saturating_mul(100).checked_div(max_workers.into()).unwrap_or(100);
+        u32::try_from(percent).unwrap_or(u32::MAX)
+    }
+}
+
 /// One bucket of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

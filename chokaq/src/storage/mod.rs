@@ -1,8 +1,8 @@
 //! The storage contract, split by caller. Every backend keeps it, and one conformance suite holds them to it.
 //!
 //! Rules for every backend:
-//! - each method is one atomic statement or transaction; a batch commits or fails as a whole, but one item that is not
-//!   owned any more does not fail the others;
+//! - each job's transition is one atomic statement or transaction, with everything that belongs to it; a method may take
+//!   several for a batch, and one item that is not owned any more does not fail the others;
 //! - every stored time is the database's clock, read once per transaction;
 //! - a call may be repeated with the same arguments after an error: it recognises what its first run did;
 //! - nothing on the worker's path costs more as the backlog or the history grows.
@@ -75,8 +75,8 @@ pub trait WorkerStorage {
     /// run of it); false: it was not this lease's any more.
     fn release(&self, releases: Vec<Release>) -> StorageFuture<'_, Vec<bool>>;
 
-    /// `archive_succeeded`, `move_to_dlq`, `reschedule_for_retry` and `snooze`, mixed, in one transaction with their
-    /// history rows, totals and buckets. Answers in the order of the batch.
+    /// `archive_succeeded`, `move_to_dlq`, `reschedule_for_retry` and `snooze`, mixed: each job in one transaction with
+    /// its history row, totals and bucket. Answers in the order of the batch.
     fn finalise(&self, batch: Vec<Finish>) -> StorageFuture<'_, Vec<FinishOutcome>>;
 
     /// Fetched for longer than the limit -> Pending, at most `batch` rows. Answers how many.

@@ -15,16 +15,16 @@ use crate::{
 static EVERY_TYPE: Statement = Statement::new(
     "every_type",
     "-- Intent: each type once.\n\
-     -- Parameters: @int int, @bigint bigint, @bit bit, @float float, @id uniqueidentifier,\n\
-     --   @at datetime2(3), @name nvarchar(255), @payload nvarchar(max)\n\
+     -- @int int\n-- @bigint bigint\n-- @bit bit\n-- @float float\n-- @id uniqueidentifier\n\
+     -- @at datetime2(3)\n-- @name nvarchar(255)\n-- @payload nvarchar(max), JSON\n\
      -- Twin: none.\n\
      SELECT @int FROM chokaq.JobsHot;\n",
 );
 
 static NULLS: Statement = Statement::new(
     "nulls",
-    "-- Parameters: @a int, @b bigint, @c bit, @d float, @e uniqueidentifier, @f nvarchar(255),\n\
-     --   @g nvarchar(max), @h datetime2(3)\n\
+    "-- @a int\n-- @b bigint\n-- @c bit\n-- @d float\n-- @e uniqueidentifier\n-- @f nvarchar(255)\n\
+     -- @g nvarchar(max)\n-- @h datetime2(3)\n\
      SELECT @a;",
 );
 
@@ -59,7 +59,7 @@ fn procedure(server: &Server) -> (String, String, Vec<Sent>) {
 async fn the_declarations_on_the_wire_are_those_of_the_file() {
     let server = Server::start(Script::always(vec![])).await;
     let connections = connected(&server, "schema=ops").await;
-    connections.run(Role::Worker, every_type()).await.expect("the script lets it pass");
+    connections.run(Role::Worker, &every_type()).await.expect("the script lets it pass");
     let (sql, declarations, values) = procedure(&server);
     assert_eq!(sql, "/* chokaq:every_type */\nSELECT @int FROM [ops].JobsHot;");
     assert_eq!(
@@ -108,7 +108,7 @@ async fn the_length_of_a_value_changes_nothing_that_a_plan_is_kept_by() {
         let call =
             nulls.into_iter().zip(values).fold(call, |call, (name, null)| call.bind(name, null));
         connections
-            .run(Role::Worker, call.bind("payload", payload))
+            .run(Role::Worker, &call.bind("payload", payload))
             .await
             .expect("the script lets it pass");
     }
@@ -142,7 +142,7 @@ async fn a_null_has_a_type_that_converts_to_its_declaration() {
         .bind("f", None::<String>)
         .bind("g", None::<&str>)
         .bind("h", None::<Timestamp>);
-    connected(&server, "").await.run(Role::Worker, call).await.expect("the script lets it pass");
+    connected(&server, "").await.run(Role::Worker, &call).await.expect("the script lets it pass");
     let (_, _, values) = procedure(&server);
     let types: Vec<_> = values.iter().map(|sent| &*sent.wire_type).collect();
     assert_eq!(
@@ -157,7 +157,7 @@ async fn a_statement_without_parameters_is_the_same_kind_of_call() {
     let server = Server::start(Script::always(vec![])).await;
     connected(&server, "")
         .await
-        .run(Role::Worker, crate::probe())
+        .run(Role::Worker, &crate::probe())
         .await
         .expect("the script lets it pass");
     assert_eq!(
@@ -175,7 +175,7 @@ async fn a_value_that_would_be_cut_or_converted_is_not_sent() {
         (Call::new(&EVERY_TYPE), "@int has no value"),
         (every_type().bind("int", 1), "two values"),
     ] {
-        let failure = connections.run(Role::Worker, call).await.expect_err("a wrong call");
+        let failure = connections.run(Role::Worker, &call).await.expect_err("a wrong call");
         assert_eq!(failure.class(), Class::Permanent);
         assert!(
             failure.to_string().contains("every_type") && failure.to_string().contains(part),
@@ -183,6 +183,9 @@ async fn a_value_that_would_be_cut_or_converted_is_not_sent() {
         );
     }
     assert!(server.statements().is_empty());
-    connections.run(Role::Worker, every_type()).await.expect("the connection is as good as before");
+    connections
+        .run(Role::Worker, &every_type())
+        .await
+        .expect("the connection is as good as before");
     assert_eq!(server.logins().len(), 1);
 }

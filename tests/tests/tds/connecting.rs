@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use chokaq::storage::mssql::{AccessTokens, Class, Connections, Failure, Outcome, Role};
+use chokaq::storage::mssql::{AccessTokens, Class, Failure, Outcome, Role};
 
 use crate::{
     answers::ServerError,
-    connected, open, options, probe,
+    connected, open, open_with, options, probe,
     server::{LoginReply, PASSWORD, Script, Server, USER},
     within,
 };
@@ -27,7 +27,7 @@ async fn a_login_names_user_database_and_who_of_the_program_it_is() {
     let server = Server::start(Script::always(vec![])).await;
     let connections = connected(&server, "application_name=billing").await;
     for role in [Role::Worker, Role::Page, Role::Maintenance] {
-        connections.run(role, probe()).await.expect("the script lets it pass");
+        connections.run(role, &probe()).await.expect("the script lets it pass");
     }
     let logins = server.logins();
     let programs: Vec<_> = logins.iter().map(|login| login.program.as_str()).collect();
@@ -125,9 +125,9 @@ async fn the_session_is_set_up_once_for_each_connection() {
     let server = Server::start(Script::always(vec![])).await;
     let connections = connected(&server, "pool_size=1&command_timeout=20s").await;
     for _ in 0..3 {
-        connections.run(Role::Worker, probe()).await.expect("the script lets it pass");
+        connections.run(Role::Worker, &probe()).await.expect("the script lets it pass");
     }
-    connections.run(Role::Maintenance, probe()).await.expect("the script lets it pass");
+    connections.run(Role::Maintenance, &probe()).await.expect("the script lets it pass");
 
     let batches = server.batches();
     assert_eq!(batches.len(), 2, "one for each connection: {batches:?}");
@@ -150,7 +150,7 @@ async fn a_redirection_is_followed() {
     let gateway =
         Server::start(Script::always(vec![]).on_login(move |_| LoginReply::Route(to))).await;
     let connections = connected(&gateway, "").await;
-    connections.run(Role::Worker, probe()).await.expect("the node lets it pass");
+    connections.run(Role::Worker, &probe()).await.expect("the node lets it pass");
     assert_eq!((gateway.logins().len(), gateway.statements().len()), (1, 0));
     let logins = node.logins();
     assert_eq!((logins.len(), node.statements().len()), (1, 1));
@@ -186,10 +186,9 @@ async fn every_connection_asks_for_a_fresh_access_token() {
         async move { Ok::<_, std::io::Error>(format!("token {number}")) }
     });
     let url = server.url("").replace("jobs:s3cret%21@", "");
-    let connections = within(Connections::open(options(&url).with_access_tokens(tokens)))
-        .await
-        .expect("a login by token");
-    connections.run(Role::Page, probe()).await.expect("the script lets it pass");
+    let connections =
+        open_with(options(&url).with_access_tokens(tokens)).await.expect("a login by token");
+    connections.run(Role::Page, &probe()).await.expect("the script lets it pass");
     let logins = server.logins();
     let tokens: Vec<_> = logins.iter().map(|login| login.token.as_deref()).collect();
     assert_eq!(tokens, [Some("token 1"), Some("token 2")]);
@@ -202,19 +201,48 @@ async fn a_source_of_tokens_that_fails_or_stalls_is_named() {
     let server = Server::start(Script::always(vec![])).await;
     let url = server.url("connect_timeout=300ms").replace("jobs:s3cret%21@", "");
     let fails = AccessTokens::new(|| async { Err::<String, _>("the identity endpoint is down") });
-    let failure =
-        Connections::open(options(&url).with_access_tokens(fails)).await.expect_err("no token");
+    let failure = open_with(options(&url).with_access_tokens(fails)).await.expect_err("no token");
     assert!(failure.is_transient());
     assert_names(&failure, &["access tokens failed", "identity endpoint is down"]);
 
     let stalls = AccessTokens::new(std::future::pending::<Result<String, std::io::Error>>);
-    let failure = within(Connections::open(options(&url).with_access_tokens(stalls)))
-        .await
-        .expect_err("no token");
+    let failure = open_with(options(&url).with_access_tokens(stalls)).await.expect_err("no token");
     assert_names(&failure, &["300ms", "access token"]);
     assert!(server.logins().is_empty());
 
     let failure = open(&url).await.expect_err("nobody to log in as");
     assert_eq!(failure.class(), Class::Permanent);
     assert_names(&failure, &["names no user"]);
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_used_is_said_at_the_first_statement() {
+    for (version, min_binary, expected) in [
+        (None, 0, "pool.migrate()"),
+        (Some(0), 1, "CHOKAQ_AUTO_MIGRATE=true"),
+        (Some(7), 99, "use chokaq 9.9.9 or later"),
+    ] {
+        let server = Server::start(Script::always(vec![]).schema(version, min_binary)).await;
+        // Connecting is allowed: somebody has to migrate.
+        let connections = connected(&server, "").await;
+        let failure = connections.run(Role::Worker, &probe()).await.expect_err("no schema");
+        assert_eq!((failure.class(), failure.outcome()), (Class::Schema, Outcome::NothingDone));
+        assert_names(&failure, &[expected, "\"chokaq\""]);
+        assert!(server.statements().is_empty(), "nothing was sent");
+        assert!(chokaq::Error::from(failure).is_schema());
+    }
+    // A newer schema that asks for no more is what a rolling deploy has.
+    let server = Server::start(Script::always(vec![]).schema(Some(7), 1)).await;
+    connected(&server, "").await.run(Role::Worker, &probe()).await.expect("it is served");
+}
+
+#[tokio::test]
+async fn a_session_that_found_no_schema_is_not_used_again() {
+    let server = Server::start(Script::always(vec![]).schema(None, 0)).await;
+    let connections = connected(&server, "").await;
+    let opened = server.logins().len();
+    for _ in 0..2 {
+        connections.run(Role::Worker, &probe()).await.expect_err("no schema");
+    }
+    assert_eq!(server.logins().len(), opened + 2, "each looks again: it may be there by now");
 }

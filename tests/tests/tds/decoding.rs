@@ -15,7 +15,7 @@ use crate::{
 
 async fn answer(steps: Vec<Step>) -> Answer {
     let server = Server::start(Script::always(steps)).await;
-    within(connected(&server, "").await.run(Role::Worker, probe()))
+    within(connected(&server, "").await.run(Role::Worker, &probe()))
         .await
         .expect("the script lets it pass")
 }

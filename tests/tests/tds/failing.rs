@@ -35,7 +35,7 @@ static FAILS: Statement = Statement::new("fails", "SELECT 'fail';");
 async fn failure_of(number: u32) -> Failure {
     let server = Server::start(Script::always(vec![error(number)])).await;
     let connections = connected(&server, "").await;
-    within(connections.run(Role::Worker, probe())).await.expect_err("the script fails it")
+    within(connections.run(Role::Worker, &probe())).await.expect_err("the script fails it")
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn every_error_number_of_the_tables_has_its_class() {
 async fn a_message_names_server_port_database_statement_and_remedy() {
     let server = Server::start(Script::always(vec![error(1222)])).await;
     let connections = connected(&server, "").await;
-    let failure = connections.run(Role::Worker, probe()).await.expect_err("a lock timeout");
+    let failure = connections.run(Role::Worker, &probe()).await.expect_err("a lock timeout");
     let text = failure.to_string();
     for part in [
         &*server.address.to_string(),
@@ -83,7 +83,7 @@ async fn an_error_of_the_server_leaves_nothing_done_unless_the_service_was_on_th
 async fn the_first_of_several_errors_is_reported() {
     let server = Server::start(Script::always(vec![error(1205), error(3902), error(266)])).await;
     let connections = connected(&server, "").await;
-    let failure = connections.run(Role::Worker, probe()).await.expect_err("a deadlock");
+    let failure = connections.run(Role::Worker, &probe()).await.expect_err("a deadlock");
     assert_eq!(failure.number(), Some(1205));
 }
 
@@ -92,7 +92,7 @@ async fn rows_before_an_error_are_not_taken_for_an_answer() {
     let rows = one("a", Column::Int, Cell::Int(1));
     let server = Server::start(Script::always(vec![rows, error(1205)])).await;
     let connections = connected(&server, "").await;
-    let failure = connections.run(Role::Worker, probe()).await.expect_err("a deadlock");
+    let failure = connections.run(Role::Worker, &probe()).await.expect_err("a deadlock");
     assert_eq!(failure.number(), Some(1205));
 }
 
@@ -104,8 +104,8 @@ async fn a_refused_statement_is_rolled_back_and_its_connection_serves_the_next()
     }))
     .await;
     let connections = connected(&server, "pool_size=1").await;
-    connections.run(Role::Worker, Call::new(&FAILS)).await.expect_err("2627");
-    connections.run(Role::Worker, probe()).await.expect("the script lets it pass");
+    connections.run(Role::Worker, &Call::new(&FAILS)).await.expect_err("2627");
+    connections.run(Role::Worker, &probe()).await.expect("the script lets it pass");
     assert_eq!(server.logins().len(), 1, "one connection was enough");
     assert!(server.batches().iter().any(|batch| batch.sql.contains("ROLLBACK")));
 }
@@ -119,9 +119,9 @@ async fn a_session_that_the_error_ended_is_not_used_again() {
         }))
         .await;
         let connections = connected(&server, "pool_size=1").await;
-        connections.run(Role::Worker, probe()).await.expect_err("the script fails it");
+        connections.run(Role::Worker, &probe()).await.expect_err("the script fails it");
         within(server.has_closed(0)).await;
-        connections.run(Role::Worker, probe()).await.expect("a new connection");
+        connections.run(Role::Worker, &probe()).await.expect("a new connection");
         assert_eq!(server.logins().len(), 2);
     }
 }
@@ -158,6 +158,6 @@ async fn a_missing_database_is_final_on_the_first_connect_and_transient_afterwar
     is_gone.store(false, Ordering::SeqCst);
     let connections = connected(&server, "").await;
     is_gone.store(true, Ordering::SeqCst);
-    let failure = connections.run(Role::Page, probe()).await.expect_err("it is gone again");
+    let failure = connections.run(Role::Page, &probe()).await.expect_err("it is gone again");
     assert_eq!((failure.class(), failure.number()), (Class::Transient, Some(4060)));
 }

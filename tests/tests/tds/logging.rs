@@ -41,7 +41,7 @@ async fn logged(level: LevelFilter) -> String {
         tracing_subscriber::fmt().with_writer(kept.clone()).with_max_level(level).finish();
     let guard = tracing::subscriber::set_default(subscriber);
     let server = Server::start(Script::always(vec![error(1205)])).await;
-    connected(&server, "").await.run(Role::Worker, probe()).await.expect_err("a deadlock");
+    connected(&server, "").await.run(Role::Worker, &probe()).await.expect_err("a deadlock");
     open(&server.url_as("jobs", "hunter2", "")).await.expect_err("a wrong password");
     drop(guard);
     let bytes = kept.0.lock().expect("unpoisoned").clone();

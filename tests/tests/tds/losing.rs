@@ -34,16 +34,22 @@ fn quickly() -> Retry {
     }
 }
 
+async fn once(connections: &Connections) -> Result<i32, Failure> {
+    connections.run(Role::Worker, &probe()).await?.rows()?[0].get(0)
+}
+
 /// Repeats the probe; also what each attempt was told.
 async fn repeated(connections: &Connections, retry: Retry) -> (Result<i32, Failure>, Vec<Attempt>) {
-    let mut attempts = Vec::new();
-    let result = within(retry.run(|attempt| {
-        attempts.push(attempt);
-        async {
-            let rows = connections.run(Role::Worker, probe()).await?.rows()?;
-            rows[0].get(0)
+    let (mut attempts, mut tries) = (Vec::new(), retry.tries());
+    let result = within(async {
+        loop {
+            attempts.push(tries.attempt());
+            match once(connections).await {
+                Ok(number) => return Ok(number),
+                Err(failure) => tries.after(failure).await?,
+            }
         }
-    }))
+    })
     .await;
     (result, attempts)
 }
@@ -61,7 +67,7 @@ async fn a_connection_lost_before_during_or_after_the_answer_is_transient_with_u
     ] {
         let server = Server::start(first(vec![steps.clone()])).await;
         let connections = connected(&server, "").await;
-        let failure = within(connections.run(Role::Worker, probe())).await.expect_err("it broke");
+        let failure = within(connections.run(Role::Worker, &probe())).await.expect_err("it broke");
         assert_eq!(
             (failure.class(), failure.outcome()),
             (Class::Transient, Outcome::Unknown),
@@ -74,7 +80,7 @@ async fn a_connection_lost_before_during_or_after_the_answer_is_transient_with_u
                 && text.contains(&server.address.to_string()),
             "{text}"
         );
-        connections.run(Role::Worker, probe()).await.expect("a new connection");
+        connections.run(Role::Worker, &probe()).await.expect("a new connection");
         assert_eq!(server.logins().len(), 2);
     }
 }
@@ -86,7 +92,7 @@ async fn a_connection_that_broke_at_rest_costs_one_call_not_one_for_each_that_re
     let calls: Vec<_> = (0..4)
         .map(|_| {
             let connections = connections.clone();
-            tokio::spawn(async move { connections.run(Role::Worker, probe()).await })
+            tokio::spawn(async move { connections.run(Role::Worker, &probe()).await })
         })
         .collect();
     for call in calls {
@@ -95,14 +101,14 @@ async fn a_connection_that_broke_at_rest_costs_one_call_not_one_for_each_that_re
     assert_eq!(server.logins().len(), 4);
     server.stop().await;
     let failure =
-        within(connections.run(Role::Worker, probe())).await.expect_err("the server is gone");
+        within(connections.run(Role::Worker, &probe())).await.expect_err("the server is gone");
     assert_eq!(
         failure.outcome(),
         Outcome::Unknown,
         "it was sent on a broken connection: {failure}"
     );
     let failure =
-        within(connections.run(Role::Worker, probe())).await.expect_err("the server is gone");
+        within(connections.run(Role::Worker, &probe())).await.expect_err("the server is gone");
     assert_eq!(failure.outcome(), Outcome::NothingDone, "the next was not sent at all: {failure}");
     assert!(failure.to_string().contains("cannot be reached"), "{failure}");
 }
@@ -122,13 +128,20 @@ async fn what_may_pass_is_repeated_until_it_does() {
 
 #[tokio::test]
 async fn what_will_not_pass_is_not_repeated() {
-    let server = Server::start(first(vec![vec![error(2627)]])).await;
+    let server = Server::start(first(vec![vec![error(208)]])).await;
     let (result, attempts) = repeated(&connected(&server, "").await, quickly()).await;
-    let failure = result.expect_err("a conflict");
+    let failure = result.expect_err("a missing table");
     assert_eq!(
         (failure.class(), failure.outcome(), attempts.len()),
-        (Class::Conflict, Outcome::NothingDone, 1)
+        (Class::Permanent, Outcome::NothingDone, 1)
     );
+}
+
+#[tokio::test]
+async fn a_key_that_was_taken_is_tried_again() {
+    let server = Server::start(first(vec![vec![error(2627)], vec![error(2601)]])).await;
+    let (result, attempts) = repeated(&connected(&server, "").await, quickly()).await;
+    assert_eq!((result, attempts.len()), (Ok(1), 3));
 }
 
 #[tokio::test]
@@ -155,15 +168,19 @@ async fn a_server_that_comes_back_is_found_again() {
     let connections = Arc::new(connected(&server, "").await);
     let address = server.stop().await;
     let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
-    let repeating = tokio::spawn({
+    let repeating: tokio::task::JoinHandle<Result<i32, Failure>> = tokio::spawn({
         let connections = Arc::clone(&connections);
         async move {
-            let once = async || {
-                let answer = connections.run(Role::Worker, probe()).await;
-                let rows = answer.inspect_err(|_| failed.send(()).expect("the test listens"))?;
-                rows.rows()?[0].get::<i32>(0)
-            };
-            within(quickly().run(|_| once())).await
+            let mut tries = quickly().tries();
+            loop {
+                match once(&connections).await {
+                    Ok(number) => return Ok(number),
+                    Err(failure) => {
+                        failed.send(()).expect("the test listens");
+                        tries.after(failure).await?;
+                    }
+                }
+            }
         }
     });
     failures.recv().await.expect("it fails while nobody is there");

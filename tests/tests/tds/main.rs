@@ -30,7 +30,12 @@ fn options(url: &str) -> MssqlOptions {
 }
 
 async fn open(url: &str) -> Result<Connections, Failure> {
-    within(Connections::open(options(url))).await
+    open_with(options(url)).await
+}
+
+async fn open_with(options: MssqlOptions) -> Result<Connections, Failure> {
+    let connections = Connections::new(options);
+    within(connections.try_once()).await.map(|()| connections)
 }
 
 async fn connected(server: &Server, extra: &str) -> Connections {

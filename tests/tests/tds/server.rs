@@ -45,6 +45,9 @@ pub(crate) struct Script {
     on_request: Arc<OnRequest>,
     compatibility_level: i64,
     engine_edition: i64,
+    /// The newest migration that `SchemaMigrations` records; `None` without the table.
+    schema_version: Option<i64>,
+    min_binary: i64,
 }
 
 impl Script {
@@ -55,6 +58,8 @@ impl Script {
             on_request: Arc::new(on_request),
             compatibility_level: 150,
             engine_edition: 3,
+            schema_version: Some(1),
+            min_binary: 1,
         }
     }
 
@@ -73,6 +78,13 @@ impl Script {
 
     pub(crate) fn database(mut self, compatibility_level: i64, engine_edition: i64) -> Self {
         (self.compatibility_level, self.engine_edition) = (compatibility_level, engine_edition);
+        self
+    }
+}
+
+impl Script {
+    pub(crate) fn schema(mut self, version: Option<i64>, min_binary: i64) -> Self {
+        (self.schema_version, self.min_binary) = (version, min_binary);
         self
     }
 }
@@ -302,11 +314,21 @@ fn own_answer(request: &Request, script: &Script) -> Option<Vec<Step>> {
     }
     match request.name() {
         "session" => Some(vec![Step::Rows(
-            vec![("level", Column::Int), ("edition", Column::Int), ("name", Column::NVarChar(128))],
+            vec![
+                ("level", Column::Int),
+                ("edition", Column::Int),
+                ("name", Column::NVarChar(128)),
+                ("version", Column::Int),
+                ("min_binary", Column::Int),
+                ("applied_by", Column::NVarChar(255)),
+            ],
             vec![vec![
                 Cell::Int(script.compatibility_level),
                 Cell::Int(script.engine_edition),
                 text("shop"),
+                script.schema_version.map_or(Cell::Null, Cell::Int),
+                script.schema_version.map_or(Cell::Null, |_| Cell::Int(script.min_binary)),
+                script.schema_version.map_or(Cell::Null, |_| text("9.9.9")),
             ]],
         )]),
         _ if request.sql.starts_with("IF @@TRANCOUNT") => Some(Vec::new()),

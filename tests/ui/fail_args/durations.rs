@@ -11,7 +11,7 @@ struct EmptyOrNegative;
 #[job(enqueue_only, timeout = "0s", max_age = "999us")]
 struct TooShort;
 
-#[job(enqueue_only, timeout = "36501d", max_age = "99999999999999y")]
+#[job(enqueue_only, timeout = "18251d", max_age = "99999999999999y")]
 struct TooLong;
 
 #[job(enqueue_only, timeout = 30, max_age = Duration::from_secs(30))]

@@ -1,6 +1,6 @@
 //! What a statement answered: result sets of typed rows, read by the column's place.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::TryStreamExt;
 use tiberius::{ColumnData, CommandItem, CommandStream};
@@ -89,6 +89,11 @@ impl Answer {
         Ok(rows)
     }
 
+    /// The rows of the first result set, where there is one.
+    pub(super) fn first_set(self) -> Vec<Row> {
+        self.sets.into_iter().next().unwrap_or_default()
+    }
+
     /// The row counts that the server reported, in their order: one for each statement of a batch that does not `SET
     /// NOCOUNT ON`, a SELECT's too, and 0 for one that counts nothing.
     pub fn affected(&self) -> &[u64] {
@@ -119,7 +124,8 @@ impl Row {
         })
     }
 
-    fn unreadable(&self, index: usize, problem: &str) -> Failure {
+    /// The failure of a value that this program would not have written.
+    pub(super) fn unreadable(&self, index: usize, problem: &str) -> Failure {
         let name = self.columns.get(index).map_or("", |name| &**name);
         Failure::unreadable(format!(
             "the answer to {} cannot be read: column {index} ({name:?}) {problem}",
@@ -166,12 +172,17 @@ from_column! {
     i32 as "int": ColumnData::I32(v) => *v, ColumnData::I16(v) => v.map(i32::from), ColumnData::U8(v) => v.map(i32::from);
     i64 as "bigint": ColumnData::I64(v) => *v, ColumnData::I32(v) => v.map(i64::from), ColumnData::I16(v) => v.map(i64::from),
         ColumnData::U8(v) => v.map(i64::from);
-    bool as "bit": ColumnData::Bit(v) => *v;
+    u32 as "a count": ColumnData::I64(v) => v.and_then(|v| v.try_into().ok()), ColumnData::I32(v) => v.and_then(|v| v.try_into().ok());
+    u64 as "a count": ColumnData::I64(v) => v.and_then(|v| v.try_into().ok()), ColumnData::I32(v) => v.and_then(|v| v.try_into().ok());
+    // An expression has no bits: its 1 and 0 are of type int.
+    bool as "bit": ColumnData::Bit(v) => *v, ColumnData::I32(v) => v.map(|v| v != 0);
     f64 as "float": ColumnData::F64(v) => *v, ColumnData::F32(v) => v.map(f64::from);
     Uuid as "uniqueidentifier": ColumnData::Guid(v) => *v;
     JobId as "uniqueidentifier": ColumnData::Guid(v) => v.map(|id| Self::from_bytes(id.into_bytes()));
     LeaseId as "uniqueidentifier": ColumnData::Guid(v) => v.map(|id| Self::from_bytes(id.into_bytes()));
-    Timestamp as "datetime2": ColumnData::DateTime2(v) => v.and_then(from_datetime2);
+    // The statements answer times and durations in milliseconds.
+    Timestamp as "a time": ColumnData::I64(v) => v.map(Self::from_unix_ms), ColumnData::DateTime2(v) => v.and_then(from_datetime2);
+    Duration as "a duration": ColumnData::I64(v) => v.map(|ms| Self::from_millis(ms.try_into().unwrap_or(0)));
     String as "nvarchar": ColumnData::String(v) => v.as_deref().map(str::to_owned);
 }
 

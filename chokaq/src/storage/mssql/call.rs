@@ -94,6 +94,12 @@ impl Call {
         self
     }
 
+    /// Gives a parameter that has a value another one.
+    pub(super) fn rebind(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.values.retain(|(bound, _)| *bound != name);
+        self.bind(name, value)
+    }
+
     /// Lets the call take this long instead of the URL's `command_timeout`. One wait for a lock takes half of the latter at
     /// most, whatever stands here.
     pub fn limit(mut self, limit: Duration) -> Self {
@@ -176,7 +182,7 @@ mod tests {
     use crate::storage::mssql::options::SchemaName;
 
     static STATEMENT: Statement =
-        Statement::new("probe", "-- Parameters: @a int, @b nvarchar(3)\nSELECT 1;");
+        Statement::new("probe", "-- @a int\n-- @b nvarchar(3)\nSELECT 1;");
 
     fn refused(call: &Call) -> String {
         let rendered =

@@ -75,9 +75,19 @@ impl Failure {
         }
     }
 
+    /// The schema cannot be used.
+    pub(super) fn schema(message: String) -> Self {
+        Self { class: Class::Schema, ..Self::permanent(message) }
+    }
+
     /// The call did its work; what it answered has another form than the program expects.
     pub(super) fn unreadable(message: String) -> Self {
         Self { outcome: Outcome::Unknown, ..Self::permanent(message) }
+    }
+
+    /// It may succeed later, and part of it may stand.
+    pub(super) fn transient_unknown(message: String) -> Self {
+        Self::transient(Outcome::Unknown, message)
     }
 
     pub(super) fn transient(outcome: Outcome, message: String) -> Self {
@@ -103,6 +113,7 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure.class {
             Class::Transient => Self::transient(failure.message, None),
+            Class::Schema => Self::schema(failure.message),
             Class::Permanent | Class::Conflict => Self::permanent(failure.message, None),
         }
     }

@@ -1,6 +1,9 @@
-//! What the SQL Server backend stands on: connections and calls. The storage contract itself is not implemented yet.
+//! SQL Server: the storage contract through tiberius.
 //!
 //! ```text
+//! contract    the backend: its own thread, and which operation a call of the contract is
+//!   enqueue, fetch, leases, finalise, controls, rescue, operate, reads, pages: the operations;  migrate: the schema
+//!   core        what they work with;  batch: their items as JSON;  statements: the named files
 //! options     what a connection needs to know;  url, pairs, keys, values: read from a connection string
 //! connect     one connection: addresses, login, redirection;  access_token: Microsoft Entra ID
 //! session     its settings, its calls, and whether it may be used again
@@ -12,19 +15,33 @@
 
 mod access_token;
 mod answer;
+mod batch;
 mod call;
 mod connect;
+mod contract;
+mod controls;
+mod core;
+mod enqueue;
 mod explain;
 mod failure;
+mod fetch;
+mod finalise;
 mod keys;
+mod leases;
+mod migrate;
 mod numbers;
+mod operate;
 mod options;
+mod pages;
 mod pairs;
 mod pool;
 mod quiet;
+mod reads;
+mod rescue;
 mod retry;
 mod session;
 mod statement;
+mod statements;
 mod time;
 mod url;
 #[cfg(test)]
@@ -34,10 +51,11 @@ mod values;
 pub use access_token::AccessTokens;
 pub use answer::{Answer, FromColumn, Mismatch, Row};
 pub use call::{Call, Value};
+pub use contract::MssqlStorage;
 pub use failure::{Failure, Outcome};
 pub use numbers::{Class, History, class_of};
 pub use options::{MssqlOptions, SchemaName};
 pub use pool::{Connections, PooledSession};
-pub use retry::{Attempt, Retry};
+pub use retry::{Attempt, Retry, Tries};
 pub use session::Role;
 pub use statement::Statement;

@@ -9,6 +9,8 @@ pub enum Class {
     Permanent,
     /// A unique key is taken.
     Conflict,
+    /// The schema is missing, older, or too new for this program.
+    Schema,
 }
 
 /// Whether the login that failed was the first of this program.

@@ -139,6 +139,11 @@ impl MssqlOptions {
         self
     }
 
+    /// The server and the database, for messages and logs.
+    pub fn describe(&self) -> String {
+        self.place().to_string()
+    }
+
     /// The schema that holds the tables.
     pub fn schema(&self) -> &SchemaName {
         &self.schema

@@ -70,7 +70,7 @@ impl Manager for Opener {
     }
 
     async fn recycle(&self, session: &mut Session, metrics: &Metrics) -> RecycleResult<Failure> {
-        if session.is_ready() && metrics.last_used() < LONGEST_REST {
+        if session.is_reusable() && metrics.last_used() < LONGEST_REST {
             Ok(())
         } else {
             Err(RecycleError::message("the connection is not at rest, or has rested too long"))
@@ -79,11 +79,8 @@ impl Manager for Opener {
 }
 
 impl Connections {
-    /// Connects once, so that a wrong URL is noticed here.
-    ///
-    /// # Errors
-    /// The server cannot be reached, the login or the database is refused, or is too old.
-    pub async fn open(options: MssqlOptions) -> Result<Self, Failure> {
+    /// Describes them: none is opened yet.
+    pub fn new(options: MssqlOptions) -> Self {
         let options = Arc::new(options);
         let connected_before = Arc::new(AtomicBool::new(false));
         let pools = Role::ALL.map(|role| {
@@ -100,9 +97,16 @@ impl Connections {
                 .expect("a runtime for the timeouts")
         });
         let inner = Inner { options, pools, statements: RwLock::default() };
-        let connections = Self { inner: Arc::new(inner) };
-        drop(connections.take(Role::Worker).await?);
-        Ok(connections)
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Connects once, so that a wrong URL is noticed.
+    ///
+    /// # Errors
+    /// The server cannot be reached, the login or the database is refused, or is too old.
+    pub async fn try_once(&self) -> Result<(), Failure> {
+        drop(self.session(Role::Worker).await?);
+        Ok(())
     }
 
     /// How the connections were asked for.
@@ -114,7 +118,7 @@ impl Connections {
     ///
     /// # Errors
     /// No connection was free or could be opened in time, the server refused the statement, or did not answer in time.
-    pub async fn run(&self, role: Role, call: Call) -> Result<Answer, Failure> {
+    pub async fn run(&self, role: Role, call: &Call) -> Result<Answer, Failure> {
         self.session(role).await?.run(call).await
     }
 
@@ -168,7 +172,7 @@ fn size(options: &MssqlOptions, role: Role) -> usize {
     match role {
         Role::Worker => options.pool_size,
         Role::Page => options.pool_size.min(4),
-        Role::Maintenance => options.pool_size.min(2),
+        Role::Heartbeat | Role::Maintenance => options.pool_size.min(2),
     }
 }
 
@@ -191,10 +195,10 @@ impl PooledSession {
     ///
     /// # Errors
     /// The server refused it, or did not answer in time; after the latter the session is of no more use.
-    pub async fn run(&mut self, call: Call) -> Result<Answer, Failure> {
+    pub async fn run(&mut self, call: &Call) -> Result<Answer, Failure> {
         let rendered = self.connections.rendered(call.statement)?;
         let limit = call.limit.unwrap_or(self.connections.options().command_timeout);
-        let result = self.get().run(&call, &rendered, limit).await;
+        let result = self.get().run(call, &rendered, limit).await;
         result.inspect_err(|failure| self.connections.let_go_after(failure))
     }
 
@@ -212,6 +216,11 @@ impl PooledSession {
         result.inspect_err(|failure| self.connections.let_go_after(failure))
     }
 
+    /// Closes the connection instead of giving it back.
+    pub(super) fn close(mut self) {
+        drop(self.object.take().map(Object::take));
+    }
+
     fn get(&mut self) -> &mut Session {
         self.object.as_mut().expect("held until it is dropped")
     }
@@ -220,7 +229,7 @@ impl PooledSession {
 impl Drop for PooledSession {
     fn drop(&mut self) {
         if let Some(object) = self.object.take()
-            && !object.is_ready()
+            && !object.is_reusable()
         {
             drop(Object::take(object));
         }

@@ -1,11 +1,11 @@
 //! Repeats a call while its failures may pass.
 
-use std::{
-    future::Future,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use crate::storage::mssql::failure::{Failure, Outcome};
+use crate::storage::mssql::{
+    failure::{Failure, Outcome},
+    numbers::Class,
+};
 
 /// How long to go on, and how fast.
 #[derive(Debug, Clone, Copy)]
@@ -38,36 +38,62 @@ pub struct Attempt {
 }
 
 impl Retry {
-    /// Calls until it succeeds, fails for good, or the time is up. The failure's outcome is unknown when that of any try
-    /// is.
+    /// Begins a call:
+    ///
+    /// ```text
+    /// let mut tries = retry.tries();
+    /// loop {
+    ///     match call(tries.attempt()).await {
+    ///         Ok(answer) => return Ok(answer),
+    ///         Err(failure) => tries.after(failure).await?,
+    ///     }
+    /// }
+    /// ```
+    pub fn tries(self) -> Tries {
+        Tries {
+            pause: self.first_pause,
+            retry: self,
+            started: Instant::now(),
+            attempt: Attempt { number: 1, earlier_is_unknown: false },
+        }
+    }
+}
+
+/// The tries of one call.
+#[derive(Debug)]
+pub struct Tries {
+    retry: Retry,
+    started: Instant,
+    pause: Duration,
+    attempt: Attempt,
+}
+
+impl Tries {
+    /// The try that is due.
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Waits for the next try. A taken key may be free then, or its holder be recognised: two sessions that insert the
+    /// first row of a counter meet there.
     ///
     /// # Errors
-    /// The last failure.
-    pub async fn run<T, C, F>(&self, mut call: C) -> Result<T, Failure>
-    where
-        C: FnMut(Attempt) -> F,
-        F: Future<Output = Result<T, Failure>>,
-    {
-        let started = Instant::now();
-        let mut attempt = Attempt { number: 1, earlier_is_unknown: false };
-        let mut pause = self.first_pause;
-        loop {
-            let failure = match call(attempt).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) if attempt.earlier_is_unknown => failure.after_unknown(),
-                Err(failure) => failure,
-            };
-            // Half to one and a half times, so that callers that failed together do not come back together.
-            let jittered = pause.mul_f64(0.5 + fastrand::f64());
-            if !failure.is_transient() || started.elapsed() + jittered >= self.limit {
-                return Err(failure);
-            }
-            attempt = Attempt {
-                number: attempt.number + 1,
-                earlier_is_unknown: failure.outcome() == Outcome::Unknown,
-            };
-            tokio::time::sleep(jittered).await;
-            pause = (pause * 2).min(self.longest_pause);
+    /// The failure itself where it will not pass, or the time is up. Its outcome is unknown when that of any try is.
+    pub async fn after(&mut self, failure: Failure) -> Result<(), Failure> {
+        let failure =
+            if self.attempt.earlier_is_unknown { failure.after_unknown() } else { failure };
+        let may_pass = matches!(failure.class(), Class::Transient | Class::Conflict);
+        // Half to one and a half times, so that callers that failed together do not come back together.
+        let jittered = self.pause.mul_f64(0.5 + fastrand::f64());
+        if !may_pass || self.started.elapsed() + jittered >= self.retry.limit {
+            return Err(failure);
         }
+        self.attempt = Attempt {
+            number: self.attempt.number + 1,
+            earlier_is_unknown: failure.outcome() == Outcome::Unknown,
+        };
+        tokio::time::sleep(jittered).await;
+        self.pause = (self.pause * 2).min(self.retry.longest_pause);
+        Ok(())
     }
 }

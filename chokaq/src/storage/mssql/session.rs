@@ -10,6 +10,7 @@ use crate::storage::mssql::{
     answer::Answer,
     call::Call,
     failure::Failure,
+    migrate::Recorded,
     numbers::ends_the_session,
     options::{MssqlOptions, Place},
     quiet::quietly,
@@ -21,6 +22,8 @@ use crate::storage::mssql::{
 pub enum Role {
     /// Producers and workers.
     Worker,
+    /// A worker's beats for its jobs: they wait behind nothing else.
+    Heartbeat,
     /// What people look at and do.
     Page,
     /// Rescue, purges and migrations: the first to give way in a deadlock.
@@ -28,11 +31,13 @@ pub enum Role {
 }
 
 impl Role {
-    pub(super) const ALL: [Self; 3] = [Self::Worker, Self::Page, Self::Maintenance];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Worker, Self::Heartbeat, Self::Page, Self::Maintenance];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Worker => "worker",
+            Self::Heartbeat => "heartbeat",
             Self::Page => "page",
             Self::Maintenance => "maintenance",
         }
@@ -57,6 +62,8 @@ pub(super) struct Session {
     driver: Box<Driver>,
     state: State,
     place: Place,
+    /// Why the schema cannot be used, when the session began.
+    schema_problem: Option<String>,
 }
 
 impl Session {
@@ -66,16 +73,20 @@ impl Session {
         options: &MssqlOptions,
         role: Role,
     ) -> Result<Self, Failure> {
-        let mut session =
-            Self { driver: Box::new(driver), state: State::Ready, place: options.place() };
+        let mut session = Self {
+            driver: Box::new(driver),
+            state: State::Ready,
+            place: options.place(),
+            schema_problem: None,
+        };
         let batch = opening_batch(options, role);
         // Bounded by connect_timeout, like everything that opens a connection.
         let answer = session.batch("the session's settings", &batch, Duration::MAX).await?;
-        session.check(answer)?;
+        session.check(answer, options)?;
         Ok(session)
     }
 
-    fn check(&self, answer: Answer) -> Result<(), Failure> {
+    fn check(&mut self, answer: Answer, options: &MssqlOptions) -> Result<(), Failure> {
         let rows = answer.rows()?;
         let row = rows
             .first()
@@ -98,12 +109,20 @@ impl Session {
                 self.place
             )));
         }
+        let recorded =
+            Recorded { version: row.get(3)?, min_binary: row.get(4)?, applied_by: row.get(5)? };
+        self.schema_problem = recorded.problem(&options.schema, &self.place.to_string());
         Ok(())
     }
 
     /// Whether the next call may use the connection.
     pub(super) fn is_ready(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// Whether it may serve another caller. One that found no usable schema is opened anew, to look again.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.is_ready() && self.schema_problem.is_none()
     }
 
     /// Runs a statement.
@@ -113,6 +132,9 @@ impl Session {
         rendered: &Rendered,
         limit: Duration,
     ) -> Result<Answer, Failure> {
+        if let Some(problem) = &self.schema_problem {
+            return Err(Failure::schema(problem.clone()));
+        }
         let work = Work::Statement(call.command(rendered)?);
         self.guarded(&call.what(), work, limit).await
     }
@@ -197,9 +219,10 @@ async fn send(driver: &mut Driver, what: &str, work: Work<'_>) -> Result<Answer,
 fn opening_batch(options: &MssqlOptions, role: Role) -> String {
     let lock_timeout_ms = (options.command_timeout / 2).as_millis();
     let priority = match role {
-        Role::Worker | Role::Page => "",
+        Role::Worker | Role::Heartbeat | Role::Page => "",
         Role::Maintenance => "SET DEADLOCK_PRIORITY LOW;\n",
     };
+    let schema = options.schema.quoted();
     format!(
         "/* chokaq:session */
 SET ANSI_NULLS, ANSI_PADDING, ANSI_WARNINGS, ARITHABORT, CONCAT_NULL_YIELDS_NULL, QUOTED_IDENTIFIER ON;
@@ -207,8 +230,15 @@ SET NUMERIC_ROUNDABORT OFF;
 SET XACT_ABORT ON;
 SET LOCK_TIMEOUT {lock_timeout_ms};
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-{priority}SELECT CASE WHEN SERVERPROPERTY('BabelfishVersion') IS NULL THEN CAST(compatibility_level AS int) ELSE 130 END,
-    CAST(SERVERPROPERTY('EngineEdition') AS int), CAST(name AS nvarchar(128))
+{priority}DECLARE @version int, @min_binary int, @applied_by nvarchar(255);
+IF OBJECT_ID(N'{schema}.SchemaMigrations', N'U') IS NOT NULL
+BEGIN
+    SELECT @version = MAX(Version) FROM {schema}.SchemaMigrations;
+    SELECT TOP (1) @min_binary = MinBinary, @applied_by = AppliedBy FROM {schema}.SchemaMigrations ORDER BY MinBinary DESC, Version;
+END
+SELECT CASE WHEN SERVERPROPERTY('BabelfishVersion') IS NULL THEN CAST(compatibility_level AS int) ELSE 130 END,
+    CAST(SERVERPROPERTY('EngineEdition') AS int), CAST(name AS nvarchar(128)),
+    @version, @min_binary, @applied_by
 FROM sys.databases WHERE database_id = DB_ID();"
     )
 }

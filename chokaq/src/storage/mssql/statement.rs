@@ -1,10 +1,10 @@
 //! A statement file: its name, its text for a schema, and the types of its parameters.
 //!
-//! The types stand in the file, below the heading `-- Parameters:`, as `sp_executesql` takes them:
+//! The types stand in the comment at its top, a line each, as `sp_executesql` takes them; what follows a comma explains:
 //!
 //! ```sql
-//! -- Parameters: @leases nvarchar(max), @worker nvarchar(255),
-//! --   @limit_ms bigint
+//! -- @leases nvarchar(max), [{"s": Seq, "l": LeaseId}]
+//! -- @worker nvarchar(255)
 //! ```
 //!
 //! They are part of the plan's key. The driver would declare each string by the length of its value, `nvarchar(4000)` or
@@ -59,15 +59,20 @@ impl Statement {
     /// The text in the schema, and the types of its parameters.
     pub(super) fn render(&self, schema: &SchemaName) -> Result<Rendered, Failure> {
         let (headings, body) = split(self.text);
-        let declarations = declarations(headings);
-        let parameters = parameters(&declarations)
+        let parameters = parameters(headings)
             .map_err(|what| Failure::permanent(format!("the statement {}: {what}", self.name)))?;
+        let declarations: Vec<String> =
+            parameters.iter().map(|(name, _, kind)| format!("@{name} {kind}")).collect();
         let mut sql = schema.in_text(body);
         let mark = format!("/* chokaq:{} */", self.name);
         if !sql.starts_with(&mark) {
             sql.insert_str(0, &format!("{mark}\n"));
         }
-        Ok(Rendered { sql, declarations, parameters })
+        Ok(Rendered {
+            sql,
+            declarations: declarations.join(", "),
+            parameters: parameters.into_iter().map(|(name, kind, _)| (name, kind)).collect(),
+        })
     }
 }
 
@@ -85,51 +90,21 @@ fn split(text: &str) -> (&str, &str) {
     (headings, body.trim_end())
 }
 
-/// What stands below `-- Parameters:`, down to the next heading.
-fn declarations(headings: &str) -> String {
-    let mut found = Vec::new();
-    let mut inside = false;
-    for line in headings.lines() {
-        let line = line.trim().trim_start_matches('-');
-        let part = match line.trim().strip_prefix("Parameters:") {
-            Some(rest) => {
-                inside = true;
-                rest
-            }
-            // A heading begins one blank after its dashes, what continues it further in.
-            None if line.starts_with("  ") => line,
-            None => {
-                inside = false;
-                line
-            }
-        };
-        if inside && !part.trim().is_empty() {
-            found.push(part.trim());
-        }
-    }
-    found.join(" ").trim_end_matches('.').to_owned()
-}
-
-fn parameters(declarations: &str) -> Result<Vec<(String, Type)>, String> {
-    if declarations.is_empty() || declarations == "none" {
-        return Ok(Vec::new());
-    }
+/// The lines that begin with `-- @`: each declares a parameter.
+fn parameters(headings: &str) -> Result<Vec<(String, Type, &str)>, String> {
     let mut seen = HashSet::new();
     let mut parameters = Vec::new();
-    for part in declarations.split(',') {
-        let part = part.trim();
-        let (name, type_name) = part
-            .strip_prefix('@')
-            .and_then(|rest| rest.split_once(' '))
-            .ok_or_else(|| format!("{part:?} declares no parameter: write `@name type`"))?;
-        let kind = kind(type_name.trim()).ok_or_else(|| {
+    for line in headings.lines().filter_map(|line| line.trim().strip_prefix("-- @")) {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let type_name = rest.split([',', ' ']).next().unwrap_or_default();
+        let kind = kind(type_name).ok_or_else(|| {
             format!("the parameter @{name} has a type that is not known: {type_name:?}")
         })?;
         // The procedure's own two, which values are matched to by name.
         if matches!(name, "stmt" | "params") || !seen.insert(name.to_ascii_lowercase()) {
             return Err(format!("the parameter @{name} needs another name"));
         }
-        parameters.push((name.to_owned(), kind));
+        parameters.push((name.to_owned(), kind, type_name));
     }
     Ok(parameters)
 }
@@ -189,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_file_becomes_a_statement_with_its_types() {
-        let text = "-- Caller: the heartbeat.\n-- Parameters: @beats nvarchar(max), @worker nvarchar(255),\n--   @limit int, @at datetime2(3)\n\
-                    -- Intent: beat.\n--   @not here\n\nUPDATE chokaq.JobsHot SET x = 1 -- chokaq.\nFROM [chokaq].[Queues] WHERE mychokaq.y = OBJECT_ID(N'chokaq.Queues')\n";
+        let text = "-- Caller: the heartbeat.\n-- Intent: beat.\n--   @not here\n-- @beats nvarchar(max), [{\"s\": Seq}]\n\
+                    -- @worker nvarchar(255)\n-- @limit int, at most\n-- @at datetime2(3)\n-- Answers: nothing.\n\nUPDATE chokaq.JobsHot SET x = 1 -- chokaq.\nFROM [chokaq].[Queues] WHERE mychokaq.y = OBJECT_ID(N'chokaq.Queues')\n";
         let rendered = rendered(text).expect("a good file");
         assert_eq!(
             rendered.declarations,
@@ -227,12 +202,11 @@ mod tests {
     #[test]
     fn a_declaration_that_cannot_be_used_is_refused_with_the_statement() {
         for text in [
-            "-- Parameters: @a",
-            "-- Parameters: a int",
-            "-- Parameters: @a varchar(10)",
-            "-- Parameters: @a nvarchar(4001)",
-            "-- Parameters: @a int, @A bigint",
-            "-- Parameters: @stmt int",
+            "-- @a",
+            "-- @a varchar(10)",
+            "-- @a nvarchar(4001)",
+            "-- @a int\n-- @A bigint",
+            "-- @stmt int",
         ] {
             let error = rendered(text).expect_err(text).to_string();
             assert!(error.contains("keep_alive"), "{error}");

@@ -9,6 +9,8 @@ const EPOCH_DAYS: i64 = 719_162;
 const DAY_MS: i64 = 86_400_000;
 /// 9999-12-31, the last day of datetime2.
 const LAST_DAY: i64 = 3_652_058;
+/// Its last millisecond, since 1970.
+pub(super) const LAST_MOMENT_MS: i64 = (LAST_DAY - EPOCH_DAYS + 1) * DAY_MS - 1;
 
 /// The moment as datetime2(3); `None` outside the years 1 to 9999.
 pub(super) fn to_datetime2(time: Timestamp) -> Option<DateTime2> {
@@ -17,6 +19,11 @@ pub(super) fn to_datetime2(time: Timestamp) -> Option<DateTime2> {
     let date = u32::try_from(day).ok().filter(|_| day <= LAST_DAY)?;
     let in_day = u64::try_from(ms.rem_euclid(DAY_MS)).ok()?;
     Some(DateTime2::new(Date::new(date), Time::new(in_day, 3)))
+}
+
+/// The moment as text that a conversion to datetime2 reads the same under every language setting.
+pub(super) fn to_iso(time: Timestamp) -> String {
+    time.to_string().trim_end_matches('Z').to_owned()
 }
 
 /// The moment, cut to milliseconds; `None` for bytes that are no datetime2.

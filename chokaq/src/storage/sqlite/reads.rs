@@ -75,18 +75,14 @@ pub(super) fn get_queue_health(tx: &Tx<'_>) -> Outcome<Vec<QueueHealth>> {
             worst_lag: due.map_or(Duration::ZERO, |due| now.since(Timestamp::from_unix_ms(due))),
             saturation_percent: cells
                 .get::<Option<i64>>(1)?
-                .map(|max_workers| Ok::<_, Fault>(saturation_percent(cells.get(3)?, max_workers)))
+                .map(|_| {
+                    Ok::<_, Fault>(QueueHealth::saturation(cells.number(3)?, cells.number(1)?))
+                })
                 .transpose()?,
             queue,
         });
     }
     Ok(health)
-}
-
-/// A queue that admits nobody is full.
-fn saturation_percent(active: i64, max_workers: i64) -> u32 {
-    let percent = if max_workers <= 0 { 100 } else { active.saturating_mul(100) / max_workers };
-    u32::try_from(percent).unwrap_or(u32::MAX)
 }
 
 pub(super) fn get_throughput_stats(tx: &Tx<'_>, window: Duration) -> Outcome<Vec<ThroughputPoint>> {

@@ -1,4 +1,10 @@
-//! From a URL to a storage.
+//! A pool: the database that jobs are enqueued to and run from.
+
+#[cfg(feature = "mssql")]
+mod mssql;
+mod open;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::{
     fmt,
@@ -7,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    Error, Result,
+    Result,
     config::{self, Settings},
     model::{CancelOutcome, EnqueueOutcome, JobDetail, JobId, Limits, NewJob, PolicyDefaults},
     operator::Operator,
@@ -39,6 +45,9 @@ impl Pool {
     /// - `sqlite:jobs.db`, `sqlite:/var/lib/app/jobs.db`: a file, created and migrated when it is missing or older;
     ///   `?synchronous=normal` makes commits wait for the operating system only, not for the disk (the default, `full`).
     /// - `sqlite::memory:`: in this process, gone with the last clone of the pool.
+    /// - `mssql://user:password@host:1433/database?schema=chokaq`, an ADO.NET or a JDBC string (feature `mssql`): SQL Server
+    ///   2017 or later, or Azure SQL. Its schema is migrated only when asked: by [`migrate`](Self::migrate),
+    ///   [`PoolBuilder::auto_migrate`] or `CHOKAQ_AUTO_MIGRATE=true`; until then calls answer an error that says so.
     ///
     /// `chokaq.toml` and environment variables (`CHOKAQ_RETRIES`, `CHOKAQ_PAYLOAD_LIMIT`, ...) set the pool's defaults.
     ///
@@ -56,7 +65,7 @@ impl Pool {
     }
 
     async fn open(url: &str, settings: Settings) -> Result<Self> {
-        let storage = open(url, &settings).await?;
+        let storage = open::open(url, &settings).await?;
         tracing::debug!(database = %storage.describe(), "connected");
         Ok(Self {
             inner: Arc::new(Inner { storage, limits: settings.limits, policy: settings.policy }),
@@ -226,10 +235,35 @@ impl PoolBuilder {
         self
     }
 
+    /// Whether connecting applies the migrations that a SQL Server lacks; default no, as it takes rights that a worker
+    /// should not have. SQLite is always migrated.
+    pub fn auto_migrate(mut self, migrates: bool) -> Self {
+        self.settings.auto_migrate = migrates;
+        self
+    }
+
+    /// Logs in to SQL Server with access tokens of Microsoft Entra ID instead of a password.
+    ///
+    /// ```no_run
+    /// # async fn get_token() -> Result<String, std::io::Error> { unimplemented!() }
+    /// # async fn example() -> chokaq::Result<()> {
+    /// let tokens = chokaq::AccessTokens::new(|| async { get_token().await });
+    /// let pool = chokaq::Pool::builder("mssql://server.database.windows.net/shop")
+    ///     .access_tokens(tokens)
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "mssql")]
+    pub fn access_tokens(mut self, tokens: crate::AccessTokens) -> Self {
+        self.settings.access_tokens = Some(tokens);
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
-    /// As [`Pool::connect`]; also a duration of zero or over 100 years, or a factor below 1.
+    /// As [`Pool::connect`]; also a duration of zero or over 50 years, or a factor below 1.
     pub async fn connect(self) -> Result<Pool> {
         let settings = self.settings.overridden()?;
         config::check_policy(&settings.policy)?;
@@ -247,141 +281,5 @@ impl fmt::Debug for PoolBuilder {
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("database", &self.inner.storage.describe()).finish()
-    }
-}
-
-/// Opens what the URL names. The URL itself stays out of messages: it may hold a password.
-async fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Storage>> {
-    let scheme = url.split(':').next().unwrap_or_default();
-    match scheme {
-        #[cfg(feature = "sqlite")]
-        "sqlite" => sqlite::open(url, settings).await,
-        #[cfg(not(feature = "sqlite"))]
-        "sqlite" => {
-            let _ = settings;
-            let error =
-                "this program was built without SQLite: enable the `sqlite` feature of chokaq";
-            std::future::ready(Err(Error::config(error))).await
-        }
-        "mssql" | "sqlserver" | "jdbc" => Err(Error::config(format!(
-            "the database URL starts with {scheme:?}: this version of chokaq has no SQL Server backend yet; use `sqlite:path`"
-        ))),
-        _ => Err(Error::config(
-            "the database URL does not start with `sqlite:`: write `sqlite:jobs.db`, `sqlite:/path/to/jobs.db` or \
-             `sqlite::memory:`",
-        )),
-    }
-}
-
-#[cfg(feature = "sqlite")]
-mod sqlite {
-    //! SQLite URLs, and one storage per file and process.
-
-    use std::{
-        collections::HashMap,
-        path::{Path, PathBuf},
-        sync::{Arc, Mutex, PoisonError, Weak},
-    };
-
-    use crate::{
-        Error, Result,
-        config::Settings,
-        storage::{
-            Storage,
-            sqlite::{Location, SqliteOptions, SqliteStorage, Synchronous},
-        },
-    };
-
-    static OPEN: Mutex<Option<HashMap<PathBuf, Weak<SqliteStorage>>>> = Mutex::new(None);
-
-    pub(super) async fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Storage>> {
-        let (location, options) = parse(url, settings)?;
-        let opened = tokio::task::spawn_blocking(move || match location {
-            Location::Memory => SqliteStorage::open(Location::Memory, options),
-            Location::File(path) => open_file(path, options),
-        });
-        let storage = opened
-            .await
-            .map_err(|e| Error::permanent("opening the database failed", Some(e.into())))??;
-        Ok(storage)
-    }
-
-    /// Two openings of one file at the same time wait for each other, so that there is never a second writer.
-    fn open_file(path: PathBuf, options: SqliteOptions) -> Result<Arc<SqliteStorage>> {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = open.get_or_insert_default();
-        let key = canonical(&path);
-        if let Some(storage) = open.get(&key).and_then(Weak::upgrade) {
-            return Ok(storage);
-        }
-        open.retain(|_, storage| storage.strong_count() > 0);
-        let storage = SqliteStorage::open(Location::File(path), options)?;
-        open.insert(key, Arc::downgrade(&storage));
-        Ok(storage)
-    }
-
-    /// The same file by whatever name; the file itself may not exist yet.
-    fn canonical(path: &Path) -> PathBuf {
-        if let Ok(whole) = path.canonicalize() {
-            return whole;
-        }
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).canonicalize();
-        match (parent, path.file_name()) {
-            (Ok(parent), Some(name)) => parent.join(name),
-            _ => path.to_owned(),
-        }
-    }
-
-    fn parse(url: &str, settings: &Settings) -> Result<(Location, SqliteOptions)> {
-        let rest = url.strip_prefix("sqlite:").unwrap_or(url);
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let path = path.strip_prefix("//").unwrap_or(path);
-        let mut options =
-            SqliteOptions { synchronous: settings.sqlite_synchronous, ..SqliteOptions::default() };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            options.synchronous = match pair {
-                "synchronous=full" => Synchronous::Full,
-                "synchronous=normal" => Synchronous::Normal,
-                _ => {
-                    // Its value stays out of the message: it may be a key.
-                    let name = pair.split('=').next().unwrap_or_default();
-                    return Err(Error::config(format!(
-                        "the SQLite URL has the option {name:?}: the only one is `synchronous=full` or `synchronous=normal`"
-                    )));
-                }
-            };
-        }
-        match path {
-            "" => Err(Error::config(
-                "the SQLite URL names no file: write `sqlite:jobs.db`, or `sqlite::memory:`",
-            )),
-            ":memory:" => Ok((Location::Memory, options)),
-            path => Ok((Location::File(path.into()), options)),
-        }
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        fn location(url: &str) -> Location {
-            parse(url, &Settings::default()).expect(url).0
-        }
-
-        #[test]
-        fn paths_are_taken_as_they_are_written() {
-            assert_eq!(location("sqlite:jobs.db"), Location::File("jobs.db".into()));
-            assert_eq!(location("sqlite:/var/jobs.db"), Location::File("/var/jobs.db".into()));
-            assert_eq!(location("sqlite:///var/jobs.db"), Location::File("/var/jobs.db".into()));
-            assert_eq!(location("sqlite::memory:"), Location::Memory);
-        }
-
-        #[test]
-        fn an_unknown_option_is_refused_by_name_without_its_value() {
-            let url = "sqlite:a.db?key=secret";
-            let error = parse(url, &Settings::default()).expect_err("unknown").to_string();
-            assert!(error.contains("\"key\"") && !error.contains("secret"), "{error}");
-        }
     }
 }
