@@ -22,6 +22,7 @@ use tempfile::TempDir;
 /// of chokaq. Some have tests beside the code that says them.
 const NOT_PROVOKED_HERE: &[&str] = &[
     "this program was built without SQLite: …",
+    "this program was built without SQL Server: …",
     "… stays in journal mode … where WAL is needed: …",
     "the … thread cannot be started: …",
     "… is locked by another process: the call can be repeated …",
@@ -218,8 +219,15 @@ async fn settings_and_urls() -> Vec<Error> {
     ];
     let directory = format!("sqlite:{}", folder.path().display());
     let missing = format!("{directory}/no/such/jobs.db");
-    for url in ["postgres://x", "mssql://x", "sqlite:", "sqlite:a.db?mode=ro", &missing, &directory]
-    {
+    for url in [
+        "postgres://x",
+        "mssql://x",
+        "mssql://u:p@x?zebra=1",
+        "sqlite:",
+        "sqlite:a.db?mode=ro",
+        &missing,
+        &directory,
+    ] {
         errors.push(Pool::connect(url).await.unwrap_err());
     }
     errors
@@ -400,7 +408,8 @@ fn an_error_never_prints_the_password_of_a_url() {
     let url = "postgres://ada:open-sesame@db.example.com/jobs";
     let texts = [
         fails(&["connect", url], &[]),
-        fails(&["connect", "mssql://sa:open-sesame@localhost/jobs"], &[]),
+        fails(&["connect", "mssql://sa:open-sesame@localhost/jobs?open-sesame"], &[]),
+        fails(&["connect", "Server=localhost;Password=open-sesame;Zebra=open-sesame"], &[]),
         fails(&["connect", "sqlite:a.db?key=open-sesame"], &[]),
     ];
     for text in &texts {

@@ -39,6 +39,7 @@ async fn connect(url: &str, settings: &Settings) -> Result<Arc<MssqlStorage>> {
     if let Some(tokens) = &settings.access_tokens {
         options = options.with_access_tokens(tokens.clone());
     }
+    options.check_login()?;
     let storage = MssqlStorage::open(options).await?;
     if !shared {
         // Two sources of tokens may be two logins.

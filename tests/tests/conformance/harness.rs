@@ -24,8 +24,8 @@ pub(crate) type Row = BTreeMap<String, Option<String>>;
 
 /// One database of one backend. Everything here goes past the contract, by direct SQL.
 pub(crate) trait Backend: Send + Sync {
-    /// An empty, migrated database of its own.
-    fn fresh() -> Answer<'static, Self>
+    /// An empty, migrated database of its own; `None` where the backend cannot be tested here.
+    fn fresh() -> Answer<'static, Option<Self>>
     where
         Self: Sized;
 
@@ -80,7 +80,8 @@ const HANGS_AFTER: Duration = Duration::from_mins(2);
 
 /// Runs one claim on a fresh database, then checks the whole database.
 pub(crate) async fn prove<B: Backend + 'static>(claim: impl AsyncFnOnce(&Db)) {
-    let backend: Arc<dyn Backend> = Arc::new(B::fresh().await);
+    let Some(backend) = B::fresh().await else { return };
+    let backend: Arc<dyn Backend> = Arc::new(backend);
     let calls = Calls::new(backend.storage());
     let db = Db { backend, calls };
     let run = async {

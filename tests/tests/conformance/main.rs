@@ -9,6 +9,7 @@ macro_rules! claims {
     ($($claim:ident),+ $(,)?) => {
         // One line per backend.
         claims!(@on sqlite, crate::sqlite::Sqlite, $($claim),+);
+        claims!(@on mssql, crate::mssql::Mssql, $($claim),+);
     };
     (@on $name:ident, $backend:ty, $($claim:ident),+) => {
         mod $name {
@@ -22,8 +23,10 @@ macro_rules! claims {
     };
 }
 
+mod babelfish;
 mod calls;
 mod harness;
+mod mssql;
 mod prelude;
 mod sqlite;
 

@@ -41,10 +41,10 @@ impl Sqlite {
 }
 
 impl Backend for Sqlite {
-    fn fresh() -> Answer<'static, Self> {
+    fn fresh() -> Answer<'static, Option<Self>> {
         Box::pin(async {
             let directory = TempDir::new().expect("a temporary directory");
-            Self { storage: Self::open(&directory), directory }
+            Some(Self { storage: Self::open(&directory), directory })
         })
     }
 

@@ -90,7 +90,7 @@ impl Answer {
     }
 
     /// The rows of the first result set, where there is one.
-    pub(super) fn first_set(self) -> Vec<Row> {
+    pub fn first_set(self) -> Vec<Row> {
         self.sets.into_iter().next().unwrap_or_default()
     }
 
@@ -110,6 +110,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// The number of columns.
+    #[expect(clippy::len_without_is_empty, reason = "a row always has columns")]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
     /// The value of a column, counted from 0. `Option<T>` takes NULL too.
     ///
     /// # Errors

@@ -79,6 +79,7 @@ impl Draft {
                 command_timeout: Duration::from_secs(30),
                 pool_wait: Duration::from_secs(10),
                 pool_size: 8,
+                rewrite: None,
             },
             after_password: false,
         }

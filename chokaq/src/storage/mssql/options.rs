@@ -30,7 +30,11 @@ pub struct MssqlOptions {
     pub(super) command_timeout: Duration,
     pub(super) pool_wait: Duration,
     pub(super) pool_size: usize,
+    pub(super) rewrite: Option<Rewrite>,
 }
+
+/// For tests on engines that are nearly SQL Server: a statement's name and text, and the text to send instead.
+type Rewrite = fn(&str, String) -> String;
 
 /// Who logs in.
 #[derive(Debug, Clone)]
@@ -142,6 +146,27 @@ impl MssqlOptions {
     /// The server and the database, for messages and logs.
     pub fn describe(&self) -> String {
         self.place().to_string()
+    }
+
+    /// Sends other texts than the statements'; for tests on engines that are nearly SQL Server.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_rewrite(mut self, rewrite: Rewrite) -> Self {
+        self.rewrite = Some(rewrite);
+        self
+    }
+
+    /// Checks that there is a way to log in.
+    ///
+    /// # Errors
+    /// Neither a user nor a source of access tokens was given.
+    pub fn check_login(&self) -> Result<()> {
+        match self.authentication {
+            Some(_) => Ok(()),
+            None => Err(Error::config(
+                "the SQL Server URL names no user: write `mssql://user:password@...`, or give a source of access tokens",
+            )),
+        }
     }
 
     /// The schema that holds the tables.

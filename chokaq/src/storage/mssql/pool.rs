@@ -160,7 +160,12 @@ impl Connections {
             return Ok(Arc::clone(rendered));
         }
         drop(statements);
-        let rendered = Arc::new(statement.render(&self.inner.options.schema)?);
+        let options = &self.inner.options;
+        let mut rendered = statement.render(&options.schema)?;
+        if let Some(rewrite) = options.rewrite {
+            rendered.sql = rewrite(statement.name, rendered.sql);
+        }
+        let rendered = Arc::new(rendered);
         let mut statements = self.inner.statements.write().unwrap_or_else(PoisonError::into_inner);
         statements.insert(key, Arc::clone(&rendered));
         Ok(rendered)
