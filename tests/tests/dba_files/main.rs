@@ -1,0 +1,4 @@
+//! Offline checks over what is for the people who look after a SQL Server: the procedure, the roles, the scripts.
+
+mod procedure;
+mod text;
