@@ -104,7 +104,7 @@ BEGIN
             SET @Tags = NULL;
     END;
 
-    -- Half of a surrogate pair is no text: a worker could not read its batch. Babelfish cannot store it in the first place.
+    -- Half of a surrogate pair is no text: a worker would read another character. Babelfish cannot store it anyway.
     IF @problem IS NULL AND SERVERPROPERTY(''BabelfishVersion'') IS NULL
     BEGIN
         DECLARE @high nvarchar(3) = CONVERT(nvarchar(3), 0x00D82D00FFDB), @low nvarchar(3) = CONVERT(nvarchar(3), 0x00DC2D00FFDF);

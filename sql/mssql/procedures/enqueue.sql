@@ -3,8 +3,7 @@
 -- Intent: one Pending row, as enqueue.sql makes it. Workers are not woken: an idle one finds it at its next poll (1 s
 --   by default), after the caller's commit.
 -- Invariant: what enqueue.sql protects: a job is in one table only, an active key of a type is held once, and a call
---   repeated with its own @Id finds its first run. Text that a worker could not read back is refused, as it would fail
---   every batch that holds it.
+--   repeated with its own @Id finds its first run. Text that a worker would not read as it was written is refused.
 -- Twin: none; SQLite has no procedures. Where no transaction is open it has its own, otherwise it is part of the
 --   caller's and neither commits nor rolls it back. It is the same under every isolation level: what it reads it reads
 --   committed and keeps no lock on, a snapshot hides nothing from it, and there is no READPAST in it (650 under
@@ -113,7 +112,7 @@ BEGIN
             SET @Tags = NULL;
     END;
 
-    -- Half of a surrogate pair is no text: a worker could not read its batch. Babelfish cannot store it in the first place.
+    -- Half of a surrogate pair is no text: a worker would read another character. Babelfish cannot store it anyway.
     IF @problem IS NULL AND SERVERPROPERTY('BabelfishVersion') IS NULL
     BEGIN
         DECLARE @high nvarchar(3) = CONVERT(nvarchar(3), 0x00D82D00FFDB), @low nvarchar(3) = CONVERT(nvarchar(3), 0x00DC2D00FFDF);

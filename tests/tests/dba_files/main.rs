@@ -2,4 +2,5 @@
 
 mod procedure;
 mod roles;
+mod scripts;
 mod text;
