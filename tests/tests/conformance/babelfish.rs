@@ -12,7 +12,67 @@ pub(crate) async fn is_it(direct: &Connections) -> bool {
     rows[0][0].is_some()
 }
 
+/// A database instead of a schema: with a join, `OUTPUT` of what was deleted works for tables in dbo only.
+pub(crate) async fn make_database(direct: &Connections, name: &str) {
+    run(direct, format!("IF DB_ID(N'{name}') IS NULL CREATE DATABASE [{name}];")).await;
+}
+
 /// The text for it.
-pub(crate) fn rewrite(_name: &str, sql: String) -> String {
+pub(crate) fn rewrite(name: &str, sql: String) -> String {
+    // It knows no join hint on an outer join.
+    let sql = sql.replace("LEFT LOOP JOIN", "LEFT JOIN");
+    let sql = with_unescaped_texts(sql);
+    let statements: Vec<String> = sql.split(";\n").map(updates_from_two_tables).collect();
+    let sql = statements.join(";\n");
+    if name == "fetch_next_batch" { one_claim_at_a_time(&sql) } else { sql }
+}
+
+/// `OPENJSON` leaves the escapes of a JSON string as they are.
+fn with_unescaped_texts(mut sql: String) -> String {
+    for column in
+        ["Payload", "Tags", "[Output]", "OutputNote", "ErrorText", "Note", "IdempotencyKey", "CreatedBy"]
+    {
+        let backslash = "NCHAR(57344)";
+        let mut text = format!("REPLACE(j.{column}, N'\\\\', {backslash})");
+        for (escape, character) in
+            [("\\\"", "N'\"'"), ("\\n", "NCHAR(10)"), ("\\r", "NCHAR(13)"), ("\\t", "NCHAR(9)")]
+        {
+            text = format!("REPLACE({text}, N'{escape}', {character})");
+        }
+        let text = format!("REPLACE({text}, {backslash}, N'\\')");
+        for end in [",", "\n"] {
+            sql = sql.replace(&format!("j.{column}{end}"), &format!("{text}{end}"));
+        }
+        sql = sql.replace(&format!("STRING_ESCAPE(j.{column},"), &format!("STRING_ESCAPE({text},"));
+    }
     sql
+}
+
+/// An UPDATE with OUTPUT may read a second table, but not by a JOIN.
+fn updates_from_two_tables(statement: &str) -> String {
+    let changed = || {
+        let (start, rest) = statement.split_once("\nFROM @")?;
+        let (source, rest) = rest.split_once(" AS i\nINNER LOOP JOIN ")?;
+        let (target, rest) = rest.split_once(" WITH (")?;
+        let (_hints, rest) = rest.split_once("ON h.Seq = i.Seq\nWHERE ")?;
+        (start.contains("UPDATE ") && start.contains("OUTPUT ")).then(|| {
+            format!("{start}\nFROM {target}, @{source} AS i\nWHERE h.Seq = i.Seq AND {rest}")
+        })
+    };
+    changed().unwrap_or_else(|| statement.to_owned())
+}
+
+/// It ignores READPAST and UPDLOCK: two claims would take one row. They are made one after the other, in a transaction
+/// around those of the statement.
+fn one_claim_at_a_time(sql: &str) -> String {
+    let sql = sql.replace("@@TRANCOUNT > 0", "@@TRANCOUNT > 1");
+    let sql = sql.replace("@@TRANCOUNT = 0", "@@TRANCOUNT = 1");
+    let (start, rest) = sql.split_once("SET XACT_ABORT ON;\n").expect("it opens with its settings");
+    format!(
+        "{start}SET XACT_ABORT ON;
+BEGIN TRANSACTION;
+EXEC sp_getapplock @Resource = N'claims', @LockMode = N'Exclusive', @LockOwner = N'Transaction';
+{rest}
+COMMIT TRANSACTION;"
+    )
 }

@@ -68,15 +68,18 @@ pub(crate) fn url() -> Option<String> {
     url
 }
 
-/// The options for one schema of the server.
-pub(crate) async fn options(url: &str, schema: &str) -> MssqlOptions {
+/// The options for tables of their own: a schema of that name.
+pub(crate) async fn options(url: &str, name: &str) -> MssqlOptions {
     let sign = if url.contains('?') { '&' } else { '?' };
-    let url = format!("{url}{sign}schema={schema}");
-    let options = MssqlOptions::parse(&url).expect("CHOKAQ_TEST_MSSQL_URL is an mssql:// URL");
-    if babelfish::is_it(&Connections::new(options.clone())).await {
-        options.with_rewrite(babelfish::rewrite)
+    let parse = |url: String| {
+        MssqlOptions::parse(&url).expect("CHOKAQ_TEST_MSSQL_URL is an mssql:// URL")
+    };
+    let server = Connections::new(parse(url.to_owned()));
+    if babelfish::is_it(&server).await {
+        babelfish::make_database(&server, name).await;
+        parse(format!("{url}{sign}database={name}&schema=dbo")).with_rewrite(babelfish::rewrite)
     } else {
-        options
+        parse(format!("{url}{sign}schema={name}"))
     }
 }
 
