@@ -61,7 +61,7 @@ fn operand_before(tokens: &[Token], end: usize) -> Option<usize> {
 }
 
 /// Where the operand ends that begins at `start`.
-fn operand_after(tokens: &[Token], start: usize) -> Option<usize> {
+pub(crate) fn operand_after(tokens: &[Token], start: usize) -> Option<usize> {
     let first = tokens.get(start)?;
     let depth = first.depth;
     let mut end = start + 1;

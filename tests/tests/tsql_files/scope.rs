@@ -217,7 +217,7 @@ impl<'a> Place<'a> {
             {
                 self.value_of_call(&range)
             }
-            _ if first.is("CASE") && tokens[range.end - 1].is("END") => self.value_of_case(&range),
+            _ if first.is("CASE") && tokens[range.end - 1].is("END") => one(self.branches(&range)),
             _ => None,
         }
     }
@@ -263,22 +263,31 @@ impl<'a> Place<'a> {
         Some(made(Type::at(&crate::tokens::tokens(fixed))))
     }
 
-    /// That of its branches, where they agree.
-    fn value_of_case(&self, range: &Range<usize>) -> Option<Value> {
+    /// The values that COALESCE or CASE chooses among, as far as they are understood.
+    pub(crate) fn branches(&self, range: &Range<usize>) -> Vec<Value> {
         let tokens = &self.statement.tokens;
         let depth = tokens[range.start].depth;
+        if !tokens[range.start].is("CASE") {
+            let parts = split(tokens, range.start + 2..range.end - 1, depth + 1, ",");
+            return parts.into_iter().filter_map(|part| self.value(part)).collect();
+        }
         let inner = range.start + 1..range.end - 1;
         let is_word = |at: usize| {
             tokens[at].depth == depth && tokens[at].is_any(&["WHEN", "THEN", "ELSE", "CASE", "END"])
         };
-        let mut known: Vec<Value> = Vec::new();
+        let mut known = Vec::new();
         for at in inner.clone().filter(|at| tokens[*at].is_any(&["THEN", "ELSE"]) && is_word(*at)) {
             let end = (at + 1..inner.end).find(|at| is_word(*at)).unwrap_or(inner.end);
             known.extend(self.value(at + 1..end));
         }
-        known.dedup_by(|a, b| a.kind == b.kind);
-        if known.len() == 1 { known.pop() } else { None }
+        known
     }
+}
+
+/// The value of all, where they agree.
+fn one(mut known: Vec<Value>) -> Option<Value> {
+    known.dedup_by(|a, b| a.kind == b.kind);
+    if known.len() == 1 { known.pop() } else { None }
 }
 
 impl Value {

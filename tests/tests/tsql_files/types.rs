@@ -3,7 +3,7 @@
 use crate::{
     files::QueryFile,
     lints::{hold, notices},
-    relations::{Stored, comparisons, stored},
+    relations::{Stored, comparisons, operand_after, stored},
     schema::{Schema, Type},
     scope::{Origin, Place, Scope, Value},
     tokens::render,
@@ -14,6 +14,7 @@ pub(crate) fn faults(file: &QueryFile, schema: &Schema) -> Vec<String> {
     let mut faults = Vec::new();
     scope.each(|place| {
         faults.extend(compared(place));
+        faults.extend(chosen(place));
         for stored in stored(place) {
             faults.extend(fault_of(place, &stored));
         }
@@ -32,6 +33,30 @@ fn compared(place: Place<'_>) -> Vec<String> {
             let (line, a, b) = (tokens[comparison.at].line, a.kind.name(), b.kind.name());
             let (left, right) = (render(&tokens[left]), render(&tokens[right]));
             faults.push(format!("line {line}: {left} is {a}, {right} is {b}"));
+        }
+    }
+    faults
+}
+
+/// COALESCE and CASE choose among values of one type: else one of them is converted.
+fn chosen(place: Place<'_>) -> Vec<String> {
+    let tokens = &place.statement.tokens;
+    let mut faults = Vec::new();
+    for at in 0..tokens.len() {
+        let Some(end) = tokens[at]
+            .is_any(&["COALESCE", "ISNULL", "CASE"])
+            .then(|| operand_after(tokens, at))
+            .flatten()
+        else {
+            continue;
+        };
+        let mut names: Vec<String> =
+            place.branches(&(at..end)).iter().map(|value| value.kind.name()).collect();
+        names.sort();
+        names.dedup();
+        if names.len() > 1 {
+            let (line, expression) = (tokens[at].line, render(&tokens[at..end]));
+            faults.push(format!("line {line}: {expression} is {}", names.join(" or ")));
         }
     }
     faults
@@ -109,7 +134,7 @@ INSERT INTO @in (Seq, LeaseId, Output)
 SELECT j.Seq, j.LeaseId, j.Output
 FROM OPENJSON(@items) WITH (Seq bigint '$.s', LeaseId uniqueidentifier '$.l', Output nvarchar(max) '$.o') AS j;
 UPDATE h
-SET Status = 1, WorkerId = @worker, AttemptCount = h.AttemptCount + 1
+SET Status = 1, WorkerId = COALESCE(@worker, h.WorkerId), CreatedBy = @worker, Priority = CASE WHEN @n = 1 THEN @n ELSE h.Priority END, AttemptCount = h.AttemptCount + 1
 OUTPUT inserted.Seq, inserted.WorkerId, deleted.FetchedAtUtc INTO @out (Seq, WorkerId, FetchedAtUtc)
 FROM @in AS i
 INNER JOIN [chokaq].JobsHot AS h ON h.Seq = i.Seq
@@ -132,7 +157,9 @@ UPDATE [chokaq].JobsHot SET AttemptCount = @n WHERE LeaseId = CONVERT(uniqueiden
             ("FetchedAtUtc datetime2(3) NULL", "FetchedAtUtc datetime2(3) NOT NULL"),
             ("CONVERT(uniqueidentifier,", "CONVERT(nvarchar(36),"),
             ("MAX(f.AttemptCount)", "MAX(f.Seq)"),
-            ("Status = 1, WorkerId = @worker", "Status = 1, WorkerId = @items"),
+            ("CreatedBy = @worker", "CreatedBy = @items"),
+            ("COALESCE(@worker,", "COALESCE(@items,"),
+            ("ELSE h.Priority END", "ELSE h.TimeoutMs END"),
         ],
     );
 }
