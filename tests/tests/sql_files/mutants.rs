@@ -2,6 +2,8 @@
 //!
 //! `cargo test -p chokaq-tests --test sql_files mutants -- --nocapture` prints which.
 
+use std::ops::Range;
+
 use chokaq::model::TRANSITIONS;
 use rusqlite::Connection;
 
@@ -29,7 +31,7 @@ fn caught_by(connection: &Connection, file: &QueryFile) -> Vec<&'static str> {
 }
 
 /// A file with one condition of one statement replaced.
-fn mutant(file: &QueryFile, n: usize, place: &std::ops::Range<usize>, put: &str) -> QueryFile {
+fn mutant(file: &QueryFile, n: usize, place: &Range<usize>, put: &str) -> QueryFile {
     let mut statements = file.statements();
     statements[n].replace_range(place.clone(), put);
     QueryFile { name: file.name.clone(), text: statements.join(";\n") }
@@ -42,14 +44,14 @@ fn no_guard_can_be_taken_away_unnoticed() {
     let mut unnoticed = Vec::new();
     for file in queries().into_iter().filter(is_listed) {
         let bare = QueryFile { name: file.name.clone(), text: file.statements().join(";\n") };
-        let header: String = file.header().iter().map(|line| format!("-- {line}\n")).collect();
+        let header = file.header().join("\n-- ");
         assert_eq!(caught_by(&connection, &file), [""; 0], "{}", file.name);
         for (n, statement) in bare.statements().iter().enumerate() {
             for place in conditions(statement) {
                 let guard = &statement[place.clone()];
                 let caught = |put: &str| {
                     let mut mutant = mutant(&bare, n, &place, put);
-                    mutant.text.insert_str(0, &header);
+                    mutant.text.insert_str(0, &format!("-- {header}\n"));
                     caught_by(&connection, &mutant)
                 };
                 let (gone, weak) = (caught("1 = 1"), caught(&format!("({guard} OR 1 = 1)")));

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::{
     flow::Statement,
     schema::names,
-    sources::{Source, sources},
-    tokens::{Token, split},
+    sources::{From, Source, sources},
+    tokens::{Token, close_of, split},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ fn block(tokens: &[Token], verb: Verb, range: Range<usize>, parent: Option<usize
 fn change(tokens: &[Token], range: Range<usize>, block: &mut Block) {
     let mut at = range.start;
     if at < range.end && tokens[at].is("TOP") {
-        at = crate::tokens::close_of(tokens, at + 1) + 1;
+        at = close_of(tokens, at + 1) + 1;
     }
     if at < range.end && tokens[at].is("INTO") {
         at += 1;
@@ -195,9 +195,7 @@ fn name_target(block: &mut Block) {
     if block.verb == Verb::Delete && block.target.is_none() {
         block.target = block.sources.first().map(|source| source.alias.clone());
     }
-    let repeats = |source: &Source| {
-        matches!(source.from, crate::sources::From::Other(_) | crate::sources::From::Variable(_))
-    };
+    let repeats = |source: &Source| matches!(source.from, From::Other(_) | From::Variable(_));
     if let [first, rest @ ..] = block.sources.as_slice()
         && repeats(first)
         && rest.iter().any(|source| source.alias == first.alias)
@@ -213,7 +211,7 @@ fn items(tokens: &[Token], range: Range<usize>, depth: usize) -> Vec<Item> {
     }
     if start < range.end && tokens[start].is("TOP") {
         let is_list = tokens[start + 1].is("(");
-        start = if is_list { crate::tokens::close_of(tokens, start + 1) + 1 } else { start + 2 };
+        start = if is_list { close_of(tokens, start + 1) + 1 } else { start + 2 };
     }
     let parts = split(tokens, start..range.end, depth, ",");
     parts.into_iter().map(|part| item(tokens, part, depth)).collect()

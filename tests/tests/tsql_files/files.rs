@@ -45,6 +45,12 @@ pub(crate) fn queries() -> Vec<QueryFile> {
     files
 }
 
+/// The procedures, each as the migrations make it.
+pub(crate) fn procedures() -> Vec<QueryFile> {
+    let folder = folder().join("procedures");
+    if folder.exists() { sql_files(&folder) } else { Vec::new() }
+}
+
 /// Every migration, in order.
 pub(crate) fn migrations() -> Vec<QueryFile> {
     sql_files(&folder().join("migrations"))

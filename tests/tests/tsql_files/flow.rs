@@ -66,8 +66,8 @@ impl Statement {
 
     /// The name in its `/* chokaq:name */`.
     pub(crate) fn tag(&self) -> Option<&str> {
-        let comments = self.tokens.iter().filter_map(|token| token.comment.as_deref());
-        comments.filter_map(|comment| comment.strip_prefix("chokaq:")).next()
+        let mut comments = self.tokens.iter().filter_map(|token| token.comment.as_deref());
+        comments.find_map(|comment| comment.strip_prefix("chokaq:"))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     flow::{Statement, statements},
     lints::{hold, notices},
     schema::Schema,
+    sources::Source,
     tokens::{are, render},
 };
 
@@ -29,8 +30,8 @@ fn changes_jobs(block: &Block) -> bool {
 
 /// Whether a query reads jobs, or the settings that decide over them.
 fn reads_jobs(block: &Block) -> bool {
-    let tables = block.sources.iter().filter_map(|source| source.table());
-    block.verb != Verb::Insert && tables.into_iter().any(|t| t == "Queues" || PILLARS.contains(&t))
+    let mut tables = block.sources.iter().filter_map(Source::table);
+    block.verb != Verb::Insert && tables.any(|t| t == "Queues" || PILLARS.contains(&t))
 }
 
 /// Which conjuncts a transition needs, as they are written.

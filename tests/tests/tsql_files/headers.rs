@@ -7,7 +7,7 @@ use crate::{
     lints::{hold, notices},
     schema::Schema,
     scope::{Origin, Scope},
-    tokens::tokens,
+    tokens::{Token, tokens},
 };
 
 const WORDS: [&str; 7] =
@@ -36,7 +36,7 @@ fn parameter_faults(file: &QueryFile, schema: &Schema) -> Vec<String> {
         scope.variables.keys().filter(|n| is_local(n)).cloned().collect();
     locals.extend(scope.tables.keys().cloned());
     let used: BTreeSet<String> =
-        tokens(&file.text).into_iter().filter(|t| t.is_variable()).map(|t| t.text).collect();
+        tokens(&file.text).into_iter().filter(Token::is_variable).map(|t| t.text).collect();
     let own: BTreeSet<String> =
         scope.variables.keys().chain(scope.tables.keys()).cloned().collect();
     let mut faults = Vec::new();

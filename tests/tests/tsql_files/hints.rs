@@ -158,15 +158,12 @@ fn plan_fault(place: Place<'_>) -> Option<String> {
     let tokens = &statement.tokens;
     let option = tokens.iter().rposition(|token| token.depth == 0 && token.is("OPTION"));
     let said = option.map_or(&[][..], |at| &tokens[at..]);
-    let has = |words: &[&str]| {
-        said.windows(words.len()).any(|w| w.iter().zip(words).all(|(token, word)| token.is(word)))
-    };
+    let has =
+        |words: [&str; 2]| said.windows(2).any(|w| w[0].is(words[0]) && w[1].text == words[1]);
     let joins = place.blocks.iter().any(|block| block.sources.len() > 1);
-    let is_pinned =
-        has(&["MAXDOP", "1"]) || said.windows(2).any(|w| w[0].is("MAXDOP") && w[1].text == "1");
-    let is_kept = has(&["KEEPFIXED", "PLAN"]);
-    let is_ordered = !joins || has(&["FORCE", "ORDER"]);
-    (!(is_pinned && is_kept && is_ordered))
+    let is_pinned = has(["MAXDOP", "1"]) && has(["KEEPFIXED", "PLAN"]);
+    let is_ordered = !joins || has(["FORCE", "ORDER"]);
+    (!(is_pinned && is_ordered))
         .then(|| format!("line {}: its plan is not pinned", statement.line()))
 }
 

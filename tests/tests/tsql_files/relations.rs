@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     blocks::{Block, Verb, assignments},
-    scope::{Place, Value},
+    scope::{Origin, Place, Value},
     tokens::{Token, close_of, split},
 };
 
@@ -199,7 +199,7 @@ fn put_out(place: Place<'_>) -> Vec<Stored> {
             if let Some(column) = columns.iter().find(|column| column.name == *name) {
                 let into = Value {
                     kind: column.kind.clone(),
-                    origin: crate::scope::Origin::Variable,
+                    origin: Origin::Variable,
                     is_nullable: column.is_nullable,
                 };
                 found.push(Stored { into, name: name.clone(), expression: expression.clone() });

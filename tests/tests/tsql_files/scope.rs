@@ -8,7 +8,7 @@ use crate::{
     flow::{Statement, statements},
     schema::{BINARY, Column, Schema, Type, columns},
     sources::{From, Source},
-    tokens::{close_of, split, tokens},
+    tokens::{Token, close_of, split, tokens},
 };
 
 /// Where a value comes from: some rules ask more of some.
@@ -76,7 +76,7 @@ impl<'a> Scope<'a> {
         let tokens = &statement.tokens;
         let is_procedure = statement.starts(&["CREATE"])
             && tokens.iter().take(4).any(|token| token.is_any(&["PROCEDURE", "PROC"]));
-        let first = tokens.iter().position(super::tokens::Token::is_variable);
+        let first = tokens.iter().position(Token::is_variable);
         let Some(first) = first.filter(|_| is_procedure || statement.starts(&["DECLARE"])) else {
             return;
         };

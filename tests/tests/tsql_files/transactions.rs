@@ -6,6 +6,7 @@ use crate::{
     blocks::{Verb, blocks},
     flow::{Node, Statement, flow},
     sources::Source,
+    tokens::render,
 };
 
 /// What may hold when a statement begins.
@@ -13,6 +14,8 @@ use crate::{
 pub(crate) struct State {
     /// Whether a transaction may be open.
     pub(crate) is_open: bool,
+    /// The condition under which it was opened, if it was under one.
+    opened_under: Option<String>,
     /// The tables in which it may hold rows until it ends.
     pub(crate) held: BTreeSet<String>,
 }
@@ -30,7 +33,7 @@ pub(crate) struct Touch {
 }
 
 /// Runs `visit` over every statement that is no BEGIN, COMMIT or ROLLBACK, with what may hold before it: several times
-/// where several ways lead to it. Answers what may hold at the end.
+/// where several ways lead to it. A CATCH is taken to follow the end of its TRY. Answers what may hold at the end.
 pub(crate) fn walk(text: &str, visit: &mut dyn FnMut(&Statement, &State)) -> State {
     run(&flow(text), State::default(), visit)
 }
@@ -42,7 +45,11 @@ fn run(nodes: &[Node], mut state: State, visit: &mut dyn FnMut(&Statement, &Stat
             Node::If { condition, then, otherwise } => {
                 visit(condition, &state);
                 let (yes, no) = ways(condition, &state);
-                let yes = run(then, yes, visit);
+                let was_open = yes.is_open;
+                let mut yes = run(then, yes, visit);
+                if yes.is_open && !was_open {
+                    yes.opened_under = Some(render(&condition.tokens));
+                }
                 either(yes, run(otherwise, no, visit))
             }
             Node::While { condition, body } => {
@@ -56,8 +63,12 @@ fn run(nodes: &[Node], mut state: State, visit: &mut dyn FnMut(&Statement, &Stat
     state
 }
 
-/// What may hold under a condition, and under its ELSE: @@TRANCOUNT says whether a transaction is open.
+/// What may hold under a condition, and under its ELSE: @@TRANCOUNT says whether a transaction is open, and so does the
+/// condition that it was opened under.
 fn ways(condition: &Statement, state: &State) -> (State, State) {
+    if state.opened_under.as_ref() == Some(&render(&condition.tokens)) {
+        return (state.clone(), State::default());
+    }
     let words: Vec<&str> = condition.tokens.iter().map(|token| token.text.as_str()).collect();
     match words.as_slice() {
         ["IF", "@@TRANCOUNT", ">", "0"] => (state.clone(), State::default()),
@@ -68,7 +79,12 @@ fn ways(condition: &Statement, state: &State) -> (State, State) {
 
 fn either(a: State, mut b: State) -> State {
     b.held.extend(a.held);
-    State { is_open: a.is_open || b.is_open, held: b.held }
+    let opened_under = match (a.is_open, b.is_open) {
+        (true, true) if a.opened_under != b.opened_under => None,
+        (true, _) => a.opened_under,
+        _ => b.opened_under,
+    };
+    State { is_open: a.is_open || b.is_open, opened_under, held: b.held }
 }
 
 fn after(
@@ -78,6 +94,7 @@ fn after(
 ) -> State {
     if statement.starts(&["BEGIN"]) {
         state.is_open = true;
+        state.opened_under = None;
         return state;
     }
     if statement.starts(&["COMMIT"]) || statement.starts(&["ROLLBACK"]) {
@@ -131,6 +148,9 @@ fn every_way_is_followed() {
     let is_open =
         |n: &str| open.iter().any(|(known, open, held)| known == n && (*open || *held > 0));
     assert!(!is_open("1") && is_open("2") && is_open("3") && end.is_open);
+    let own = "IF @own = 1 BEGIN TRANSACTION;\nUPDATE [chokaq].Queues SET IsPaused = 1;\nIF @own = 1 COMMIT TRANSACTION;";
+    assert!(!walk(own, &mut |_, _| {}).is_open);
+    assert!(walk(&own.replace("IF @own = 1 COMMIT", "IF @own = 2 COMMIT"), &mut |_, _| {}).is_open);
 }
 
 #[test]

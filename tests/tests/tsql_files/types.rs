@@ -1,5 +1,7 @@
 //! What is compared has one type, so that no column is converted and no seek becomes a scan; what is stored fits.
 
+use std::ops::Range;
+
 use crate::{
     files::QueryFile,
     lints::{hold, notices},
@@ -111,7 +113,7 @@ fn is_compared(place: Place<'_>, stored: &Stored) -> bool {
     let tokens = &place.statement.tokens;
     let column = &tokens[stored.expression.end - 1].text;
     let conjuncts = place.blocks.iter().flat_map(|block| &block.conjuncts);
-    let says = |range: &std::ops::Range<usize>| {
+    let says = |range: &Range<usize>| {
         let part = &tokens[range.clone()];
         let is_null = part.len() > 2 && part[part.len() - 2].is("IS");
         !is_null && part.iter().any(|token| token.text == *column)
