@@ -8,7 +8,7 @@
 --   2627 and 2601 (a first row of a counter, inserted by two at once) roll everything back: run it again.
 -- @worker nvarchar(255)
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId, "o": output or null, "n": why there is none or null}]
--- Answers: Id of the jobs moved.
+-- Answers: Id of the jobs moved; IsLimited: their queue has a MaxWorkers, and room now.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -121,5 +121,7 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id
-FROM @moved AS m;
+SELECT /* chokaq:archive_succeeded */ m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
+FROM @moved AS m
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -10,7 +10,7 @@
 -- @lease_ms bigint
 -- @suspicion_ms bigint
 -- @batch int
--- Answers: Id, Queue, Type, WorkerId, Reason of the rows moved.
+-- Answers: Id, Queue, Type, WorkerId, Reason of the rows moved; IsLimited: their queue has a MaxWorkers, and room now.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -163,7 +163,9 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT
+SELECT /* chokaq:archive_zombies */
     m.Id, m.Queue, m.Type, m.WorkerId,
-    CASE WHEN m.CancelRequestedUtc IS NULL THEN N'Zombie' ELSE N'Cancelled' END AS Reason
-FROM @moved AS m;
+    CASE WHEN m.CancelRequestedUtc IS NULL THEN N'Zombie' ELSE N'Cancelled' END AS Reason, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
+FROM @moved AS m
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -8,7 +8,7 @@
 -- Retry: safe: find_cancelled recognises the rows of an earlier run. 2627 as in archive_succeeded.
 -- @ids nvarchar(max), a JSON array
 -- @reason nvarchar(max)
--- Answers: Id of the jobs moved.
+-- Answers: Id of the jobs moved; IsLimited: their queue has a MaxWorkers, and maybe room now.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -140,5 +140,7 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id
-FROM @moved AS m;
+SELECT /* chokaq:cancel_waiting */ m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
+FROM @moved AS m
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

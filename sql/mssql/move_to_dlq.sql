@@ -10,7 +10,7 @@
 --   2627 and 2601 (a first row of a counter, inserted by two at once) roll everything back: run it again.
 -- @worker nvarchar(255)
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId, "r": reason or null, "a": attempt or null, "k": kind, "t": text}]
--- Answers: Id, Reason of the jobs moved.
+-- Answers: Id, IsLimited (their queue has a MaxWorkers, and room now), Reason of the jobs moved.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -153,6 +153,10 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id, COALESCE(i.Reason, CASE WHEN m.CancelRequestedUtc IS NULL THEN N'RetryLifetimeExpired' ELSE N'Cancelled' END) AS Reason
+SELECT /* chokaq:move_to_dlq */
+    m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited,
+    COALESCE(i.Reason, CASE WHEN m.CancelRequestedUtc IS NULL THEN N'RetryLifetimeExpired' ELSE N'Cancelled' END) AS Reason
 FROM @moved AS m
-INNER JOIN @in AS i ON i.Seq = m.Seq;
+INNER LOOP JOIN @in AS i ON i.Seq = m.Seq
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
