@@ -1,8 +1,9 @@
 //! Some two hundred jobs of several kinds, run to the end on a SQL Server, and what became of them.
 //!
 //! ```sh
-//! docker compose up --detach
-//! export CHOKAQ_DATABASE_URL='mssql://sa:Chokaq_pass1@localhost/master?trust_server_certificate=true'
+//! export MSSQL_SA_PASSWORD=...                 # of your choice; see compose.yaml
+//! docker compose up --wait
+//! export CHOKAQ_DATABASE_URL="mssql://sa:$MSSQL_SA_PASSWORD@localhost/chokaq?trust_server_certificate=true"
 //! cargo run --release --example sql_server --features mssql
 //! ```
 
@@ -12,13 +13,13 @@ use chokaq::{JobCall, Pool, SummaryStats, Worker, prelude::*};
 use tower::util::MapRequestLayer;
 use tracing_subscriber::filter::LevelFilter;
 
-const HELP: &str = "\
-This example needs a SQL Server. In a checkout of chokaq this starts one on this machine (it is ready after half a minute):
+const HELP: &str = r#"This example needs a SQL Server. In a checkout of chokaq this starts one on this machine, in a minute:
 
-    docker compose up --detach
-    export CHOKAQ_DATABASE_URL='mssql://sa:Chokaq_pass1@localhost/master?trust_server_certificate=true'
+    export MSSQL_SA_PASSWORD=...                 # of your choice; see compose.yaml
+    docker compose up --wait
+    export CHOKAQ_DATABASE_URL="mssql://sa:$MSSQL_SA_PASSWORD@localhost/chokaq?trust_server_certificate=true"
 
-For another server: mssql://user:password@host:1433/database?schema=chokaq. The login must be able to create tables there.";
+For another server: mssql://user:password@host:1433/database?schema=chokaq. The login must be able to create tables there."#;
 
 /// The usual case. Queues of the example's own: no job of yours is touched.
 #[job(queue = "example-mail")]
