@@ -11,6 +11,7 @@ mod losing;
 mod pooling;
 mod requests;
 mod server;
+mod storage;
 mod wire;
 
 use std::time::Duration;

@@ -175,6 +175,11 @@ impl Server {
             .await;
     }
 
+    /// Waits until this many statements of this name have arrived.
+    pub(crate) async fn has_named(&self, name: &str, count: usize) {
+        self.until(|seen| seen.requests.iter().filter(|r| r.name() == name).count() >= count).await;
+    }
+
     /// Waits until the client has closed the connection.
     pub(crate) async fn has_closed(&self, connection: usize) {
         self.until(|seen| seen.closed.contains(&connection)).await;
