@@ -2,6 +2,7 @@
 //! kind of failure, and which connections are used again.
 
 mod answers;
+mod budget;
 mod calling;
 mod connecting;
 mod decoding;
