@@ -55,6 +55,12 @@ impl Replies {
         self
     }
 
+    /// A reply for the statement before those that it has.
+    pub(crate) fn first(mut self, name: &'static str, steps: Vec<Step>) -> Self {
+        self.by_name.entry(name).or_default().push_front(steps);
+        self
+    }
+
     /// One more reply of rows for a statement with one result set.
     pub(crate) fn rows<const N: usize>(self, name: &'static str, cells: Vec<[Cell; N]>) -> Self {
         self.to(name, vec![rows(name, cells)])
