@@ -134,6 +134,24 @@ async fn a_due_time_that_ends_after_the_year_9999_is_refused_before_it_is_sent()
 }
 
 #[tokio::test]
+async fn every_due_time_travels_as_a_datetime2() {
+    for (ms, sent) in [
+        // Long past means now, whatever the year.
+        (i64::MIN, "0001-01-01T00:00:00.000"),
+        (-62_135_596_800_001, "0001-01-01T00:00:00.000"),
+        (-1, "1969-12-31T23:59:59.999"),
+        (1_772_366_400_000, "2026-03-01T12:00:00.000"),
+        // A day, its maximum age, before the last moment.
+        (253_402_214_399_999, "9999-12-30T23:59:59.999"),
+    ] {
+        let stage = Stage::new(Replies::new().rows("enqueue", vec![stored(0)])).await;
+        let timed = NewJob { due: Due::At(Timestamp::from_unix_ms(ms)), ..job(1) };
+        enqueue(&stage, vec![timed]).await.expect("it is stored");
+        assert_eq!(json(&stage.sent(0)[0])[0]["at"], sent);
+    }
+}
+
+#[tokio::test]
 async fn a_stored_job_wakes_this_process() {
     let stage = Stage::new(Replies::new().rows("enqueue", vec![stored(0)])).await;
     let arrivals = stage.storage.work_arrived();
