@@ -20,8 +20,8 @@ impl Limits {
     pub const NAME_UNITS: usize = 255;
     /// All tags together as a JSON array, in UTF-16 units.
     pub const TAGS_UNITS: usize = 1_000;
-    /// The longest delay, timeout or maximum age: SQL Server adds seconds as an int, 68 years at most.
-    pub const MAX_DURATION: std::time::Duration = std::time::Duration::from_hours(24 * 365 * 100);
+    /// The longest delay, timeout or maximum age, 50 years: SQL Server adds seconds as an int, 68 years at most.
+    pub const MAX_DURATION: std::time::Duration = std::time::Duration::from_hours(24 * 365 * 50);
 
     /// Checks a queue, type key, idempotency key or creator; `what` names it in the error.
     ///
@@ -79,5 +79,16 @@ impl Limits {
             )));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_duration_is_the_50_years_of_the_messages_and_fits_an_int_of_seconds() {
+        assert_eq!(Limits::MAX_DURATION.as_secs(), 50 * 365 * 86_400);
+        assert!(i32::try_from(Limits::MAX_DURATION.as_secs()).is_ok());
     }
 }
