@@ -218,6 +218,14 @@ async fn throughput_is_asked_by_its_window() {
 }
 
 #[tokio::test]
+async fn a_window_of_all_time_is_one_that_the_server_can_count() {
+    let stage = Stage::new(Replies::nothing_found()).await;
+    within(stage.storage.get_throughput_stats(Duration::MAX)).await.expect("an answer");
+    // 50 years: DATEADD counts seconds as an int.
+    assert_eq!(stage.sent(0), ["@window_ms bigint = 1576800000000"]);
+}
+
+#[tokio::test]
 async fn the_commonest_errors_are_read_up_to_the_limit() {
     let row = |reason: &str| [text("send"), text(reason), text("böse 🔥"), int(7), int(MS)];
     let replies = Replies::new().rows("get_top_dlq_errors", vec![row("Timeout")]);
