@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use chokaq::{Pool, Worker, WorkerBuilder, prelude::*};
+use chokaq::{JobType, Pool, Worker, WorkerBuilder, prelude::*};
 
 use crate::{
     answers::{Cell, Step, text},
@@ -24,6 +24,9 @@ use crate::{
     },
     within,
 };
+
+/// Long enough never to be the reason that a test goes on.
+const NEVER: Duration = Duration::from_hours(1);
 
 const ROUND_TRIP: Duration = Duration::from_millis(5);
 
@@ -41,15 +44,29 @@ impl Job for Noop {
     }
 }
 
-/// A queue of numbered jobs in memory, each of which can be claimed, started and finished.
+/// Runs until it is told to stop.
+#[job(queue = "budget")]
+struct Long;
+
+impl Job for Long {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        ctx.state::<Runs>()?.fetch_add(1, Ordering::Relaxed);
+        ctx.cancelled().await;
+        Ok(())
+    }
+}
+
+/// A queue of numbered jobs of one type in memory, each of which can be claimed, started and finished.
 struct Numbered {
+    job_type: JobType,
     claimed: i64,
     jobs: i64,
 }
 
 impl Numbered {
-    fn script(jobs: i64) -> Script {
-        let queue = Mutex::new(Self { claimed: 0, jobs });
+    fn script<T: Enqueue>(jobs: i64) -> Script {
+        let queue = Mutex::new(Self { job_type: T::JOB_TYPE, claimed: 0, jobs });
         Script::new(move |request| {
             let mut steps = vec![Step::Pause(ROUND_TRIP)];
             steps.extend(queue.lock().expect("unpoisoned").answer(request));
@@ -64,7 +81,11 @@ impl Numbered {
                 let start = |seq| [int(seq), int(1), int(1_772_366_400_250)];
                 vec![rows(name, seqs(request).map(start).collect())]
             }
-            name @ "archive_succeeded" => {
+            name @ "keep_alive" => {
+                let alive = |seq| [int(seq), int(1), int(0)];
+                vec![rows(name, seqs(request).map(alive).collect())]
+            }
+            name @ ("archive_succeeded" | "snooze") => {
                 vec![rows(name, seqs(request).map(|seq| [job_cell(seq)]).collect())]
             }
             name => empty(name),
@@ -74,16 +95,17 @@ impl Numbered {
     fn claim(&mut self, take: i64) -> Vec<Step> {
         let first = self.claimed + 1;
         self.claimed = self.jobs.min(self.claimed + take);
-        batch((first..=self.claimed).map(noop).collect())
+        batch((first..=self.claimed).map(|number| self.row(number)).collect())
     }
-}
 
-fn noop(number: i64) -> [Cell; 16] {
-    let mut row = claimed(number);
-    row[3] = text(Noop::JOB_TYPE.queue);
-    row[4] = text(Noop::JOB_TYPE.key);
-    row[5] = text("null");
-    row
+    fn row(&self, number: i64) -> [Cell; 16] {
+        let mut row = claimed(number);
+        row[3] = text(self.job_type.queue);
+        row[4] = text(self.job_type.key);
+        // A unit struct's payload.
+        row[5] = text("null");
+        row
+    }
 }
 
 fn parameter<'a>(request: &'a Request, name: &str) -> &'a Wire {
@@ -104,7 +126,7 @@ fn seqs(request: &Request) -> impl Iterator<Item = i64> {
 
 fn worker(stage: &Stage, runs: &Runs) -> WorkerBuilder {
     Worker::builder(&Pool::over(Arc::clone(&stage.storage) as _))
-        .only::<(Noop,)>()
+        .only::<(Noop, Long)>()
         .state(Arc::clone(runs))
 }
 
@@ -120,7 +142,7 @@ fn counts(stage: &Stage) -> BTreeMap<String, usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_jobs_cost_at_most_six_statements() {
     let jobs = 10_000;
-    let stage = Stage::on("", Numbered::script(jobs)).await;
+    let stage = Stage::on("", Numbered::script::<Noop>(jobs)).await;
     let runs = Runs::default();
     let worker = worker(&stage, &runs).concurrency(200).build().expect("a worker");
     tokio::time::timeout(Duration::from_mins(2), worker.run_until_idle())
@@ -130,14 +152,13 @@ async fn a_hundred_jobs_cost_at_most_six_statements() {
     assert_eq!(runs.load(Ordering::Relaxed), u64::try_from(jobs).expect("not negative"));
     let counts = counts(&stage);
     let statements: usize = counts.values().sum();
-    println!("{statements} statements for {jobs} jobs: {counts:?}");
     assert!(statements <= 600, "{statements} statements for {jobs} jobs: {counts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_worker_makes_at_most_two_statements_a_poll() {
     let polls = 5;
-    let stage = Stage::on("", Numbered::script(0)).await;
+    let stage = Stage::on("", Numbered::script::<Noop>(0)).await;
     // As it comes: a poll a second, and one read of what operators ask.
     let worker = worker(&stage, &Runs::default()).build().expect("a worker");
     let handle = worker.handle();
@@ -145,8 +166,29 @@ async fn an_idle_worker_makes_at_most_two_statements_a_poll() {
     within(stage.server.has_named("fetch_next_batch", polls)).await;
     let counts = counts(&stage);
     let statements: usize = counts.values().sum();
-    println!("{statements} statements in {polls} polls: {counts:?}");
     assert!(statements <= 2 * polls, "{statements} statements in {polls} polls: {counts:?}");
+    handle.stop();
+    within(running).await.expect("no panic").expect("it ends well");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beat_of_all_running_jobs_is_one_statement() {
+    let jobs = 200;
+    let stage = Stage::on("", Numbered::script::<Long>(200)).await;
+    let worker = worker(&stage, &Runs::default()).concurrency(jobs).poll_interval(NEVER);
+    let beat = Duration::from_millis(200);
+    let worker = worker.heartbeat_interval(beat).shutdown_grace(Duration::ZERO);
+    let worker = worker.build().expect("a worker");
+    let handle = worker.handle();
+    let running = tokio::spawn(worker.run());
+    let beats = |request: &Request| request.name() == "keep_alive";
+    let whole = move |request: &Request| beats(request) && seqs(request).count() == jobs;
+    within(stage.server.has_matching(whole, 1)).await;
+    let before = stage.names().len();
+    within(stage.server.has_matching(whole, 4)).await;
+    for beat in stage.server.statements().iter().skip(before).filter(|request| beats(request)) {
+        assert!(whole(beat), "a beat of some of them: {:?}", beat.form);
+    }
     handle.stop();
     within(running).await.expect("no panic").expect("it ends well");
 }
