@@ -8,7 +8,7 @@
 --   2627 and 2601 (a first row of a counter, inserted by two at once) roll everything back: run it again.
 -- @worker nvarchar(255)
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId, "o": output or null, "n": why there is none or null}]
--- Answers: Id of the jobs moved.
+-- Answers: Id of the jobs moved; IsLimited: their queue has a MaxWorkers, and room now.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -18,32 +18,31 @@ DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now
 DECLARE @in TABLE (
     Seq bigint NOT NULL PRIMARY KEY,
     LeaseId uniqueidentifier NOT NULL,
-    Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    [Output] nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     OutputNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL
 );
-INSERT INTO @in (Seq, LeaseId, Output, OutputNote)
-SELECT j.Seq, j.LeaseId, j.Output, j.OutputNote
+INSERT INTO @in (Seq, LeaseId, [Output], OutputNote)
+SELECT j.Seq, j.LeaseId, j.[Output], j.OutputNote
 FROM OPENJSON(@items) WITH (
     Seq bigint '$.s',
     LeaseId uniqueidentifier '$.l',
-    Output nvarchar(max) '$.o',
+    [Output] nvarchar(max) '$.o',
     OutputNote nvarchar(max) '$.n'
 ) AS j;
 DECLARE @moved TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
     Id uniqueidentifier NOT NULL,
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
     Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
     Priority int NOT NULL, AttemptCount int NOT NULL, MaxRetries int NOT NULL,
     CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NOT NULL, DeadlineUtc datetime2(3) NOT NULL,
-    StartedAtUtc datetime2(3) NOT NULL,
+    StartedAtUtc datetime2(3) NULL,
     WorkerId nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     LeaseId uniqueidentifier NULL,
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
-    Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
-    OutputNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
 DECLARE @sum TABLE (
@@ -55,13 +54,13 @@ BEGIN TRANSACTION;
 
 DELETE /* chokaq:archive_succeeded */ h
 OUTPUT
-    deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.AttemptCount, deleted.MaxRetries,
-    deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.DeadlineUtc, COALESCE(deleted.StartedAtUtc, @now),
+    deleted.Seq, deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.AttemptCount, deleted.MaxRetries,
+    deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.DeadlineUtc, deleted.StartedAtUtc,
     deleted.WorkerId, deleted.LeaseId, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags, deleted.Errors,
-    i.Output, i.OutputNote, deleted.Payload
+    deleted.Payload
 INTO @moved (
-    Id, Queue, Type, Priority, AttemptCount, MaxRetries, CreatedAtUtc, ScheduledAtUtc, DeadlineUtc, StartedAtUtc,
-    WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Output, OutputNote, Payload
+    Seq, Id, Queue, Type, Priority, AttemptCount, MaxRetries, CreatedAtUtc, ScheduledAtUtc, DeadlineUtc, StartedAtUtc,
+    WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Payload
 )
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq
@@ -70,13 +69,14 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 INSERT /* chokaq:archive_succeeded */ INTO [chokaq].JobsArchive (
     Id, Queue, Type, Priority, AttemptCount, MaxRetries, CreatedAtUtc, ScheduledAtUtc, DeadlineUtc, StartedAtUtc,
-    FinishedAtUtc, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Output, OutputNote, Payload
+    FinishedAtUtc, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, [Output], OutputNote, Payload
 )
 SELECT
     m.Id, m.Queue, m.Type, m.Priority, m.AttemptCount, m.MaxRetries, m.CreatedAtUtc, m.ScheduledAtUtc, m.DeadlineUtc,
-    m.StartedAtUtc, @now, m.WorkerId, m.LeaseId, m.IdempotencyKey, m.CreatedBy, m.Tags, m.Errors, m.Output,
-    m.OutputNote, m.Payload
+    COALESCE(m.StartedAtUtc, @now), @now, m.WorkerId, m.LeaseId, m.IdempotencyKey, m.CreatedBy, m.Tags, m.Errors, i.[Output],
+    i.OutputNote, m.Payload
 FROM @moved AS m
+INNER LOOP JOIN @in AS i ON i.Seq = m.Seq
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 INSERT INTO @sum (Queue, Succeeded, Failed, Retried, DurationMs)
@@ -121,5 +121,7 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id
-FROM @moved AS m;
+SELECT /* chokaq:archive_succeeded */ m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
+FROM @moved AS m
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -10,7 +10,7 @@
 -- @lease_ms bigint
 -- @suspicion_ms bigint
 -- @batch int
--- Answers: Id, Queue, Type, WorkerId, Reason of the rows moved.
+-- Answers: Id, Queue, Type, WorkerId, Reason of the rows moved; IsLimited: their queue has a MaxWorkers, and room now.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -46,17 +46,15 @@ DECLARE @moved TABLE (
     TimeoutMs bigint NOT NULL, MaxAgeMs bigint NOT NULL, OnCrash tinyint NOT NULL,
     CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NOT NULL, DeadlineUtc datetime2(3) NOT NULL,
     StartedAtUtc datetime2(3) NULL,
-    Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    Error nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    HeartbeatUtc datetime2(3) NULL,
+    CancelRequestedUtc datetime2(3) NULL,
     WorkerId nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     LeaseId uniqueidentifier NULL,
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
-    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    -- The error of this attempt, as it is added to those before it.
-    Entry nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
+    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
 DECLARE @sum TABLE (
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY,
@@ -69,17 +67,12 @@ DELETE /* chokaq:archive_zombies */ h
 OUTPUT
     deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.AttemptCount, deleted.MaxRetries,
     deleted.TimeoutMs, deleted.MaxAgeMs, deleted.OnCrash, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
-    deleted.DeadlineUtc, deleted.StartedAtUtc,
-    CASE WHEN deleted.CancelRequestedUtc IS NULL THEN N'Zombie' ELSE N'Cancelled' END,
-    CONCAT(N'no heartbeat for ', DATEDIFF_BIG(second, deleted.HeartbeatUtc, @now), N' s: the worker ', deleted.WorkerId, N' died, froze or lost the database'), deleted.WorkerId, deleted.LeaseId, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags,
-    deleted.Errors, deleted.Payload,
-    CONCAT(
-        N'{"attempt":', deleted.AttemptCount, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', N'zombie', N'","text":"',
-        STRING_ESCAPE(CONCAT(N'no heartbeat for ', DATEDIFF_BIG(second, deleted.HeartbeatUtc, @now), N' s: the worker ', deleted.WorkerId, N' died, froze or lost the database'), N'json'), N'"}'
-    )
+    deleted.DeadlineUtc, deleted.StartedAtUtc, deleted.HeartbeatUtc, deleted.CancelRequestedUtc, deleted.WorkerId,
+    deleted.LeaseId, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags, deleted.Errors, deleted.Payload
 INTO @moved (
     Id, Queue, Type, Priority, AttemptCount, MaxRetries, TimeoutMs, MaxAgeMs, OnCrash, CreatedAtUtc, ScheduledAtUtc,
-    DeadlineUtc, StartedAtUtc, Reason, Error, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Payload, Entry
+    DeadlineUtc, StartedAtUtc, HeartbeatUtc, CancelRequestedUtc, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags,
+    Errors, Payload
 )
 FROM @found AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
@@ -95,11 +88,12 @@ INSERT /* chokaq:archive_zombies */ INTO [chokaq].JobsDLQ (
 )
 SELECT
     m.Id, m.Queue, m.Type, m.Priority, m.AttemptCount, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash, m.CreatedAtUtc,
-    m.ScheduledAtUtc, m.DeadlineUtc, m.StartedAtUtc, @now, m.Reason, m.Error, m.WorkerId, m.LeaseId, m.IdempotencyKey,
-    m.CreatedBy, m.Tags,
+    m.ScheduledAtUtc, m.DeadlineUtc, m.StartedAtUtc, @now,
+    CASE WHEN m.CancelRequestedUtc IS NULL THEN N'Zombie' ELSE N'Cancelled' END, t.ErrorText, m.WorkerId, m.LeaseId,
+    m.IdempotencyKey, m.CreatedBy, m.Tags,
     CASE
-        WHEN k.Kept IS NULL THEN CONCAT(N'[', m.Entry, N']')
-        ELSE CONCAT(LEFT(k.Kept, DATALENGTH(k.Kept) / 2 - 1), N',', m.Entry, N']')
+        WHEN k.Kept IS NULL THEN CONCAT(N'[', e.Entry, N']')
+        ELSE CONCAT(LEFT(k.Kept, LEN(k.Kept) - 1), N',', e.Entry, N']')
     END,
     m.Payload
 FROM @moved AS m
@@ -111,9 +105,22 @@ CROSS APPLY (
     -- The newest 25 are kept: the first goes when one is added to 25.
     SELECT CASE
         WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
-        ELSE STUFF(v.Valid, 1, DATALENGTH(JSON_QUERY(v.Valid, N'$[0]')) / 2 + 2, N'[')
+        ELSE STUFF(v.Valid, 1, LEN(JSON_QUERY(v.Valid, N'$[0]')) + 2, N'[')
     END AS Kept
 ) AS k
+CROSS APPLY (
+    SELECT CONCAT(
+        N'no heartbeat for ', DATEDIFF_BIG(second, m.HeartbeatUtc, @now), N' s: the worker ', m.WorkerId,
+        N' died, froze or lost the database'
+    ) AS ErrorText
+) AS t
+CROSS APPLY (
+    -- The error of this attempt, as it is added to those before it.
+    SELECT CONCAT(
+        N'{"attempt":', m.AttemptCount, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now),
+        N',"kind":"zombie","text":"', STRING_ESCAPE(t.ErrorText, N'json'), N'"}'
+    ) AS Entry
+) AS e
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 INSERT INTO @sum (Queue, Succeeded, Failed, Retried, DurationMs)
@@ -156,5 +163,9 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id, m.Queue, m.Type, m.WorkerId, m.Reason
-FROM @moved AS m;
+SELECT /* chokaq:archive_zombies */
+    m.Id, m.Queue, m.Type, m.WorkerId,
+    CASE WHEN m.CancelRequestedUtc IS NULL THEN N'Zombie' ELSE N'Cancelled' END AS Reason, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
+FROM @moved AS m
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -8,7 +8,7 @@
 -- Retry: safe: find_cancelled recognises the rows of an earlier run. 2627 as in archive_succeeded.
 -- @ids nvarchar(max), a JSON array
 -- @reason nvarchar(max)
--- Answers: Id of the jobs moved.
+-- Answers: Id of the jobs moved; IsLimited: their queue has a MaxWorkers, and maybe room now.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -35,17 +35,13 @@ DECLARE @moved TABLE (
     TimeoutMs bigint NOT NULL, MaxAgeMs bigint NOT NULL, OnCrash tinyint NOT NULL,
     CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NOT NULL, DeadlineUtc datetime2(3) NOT NULL,
     StartedAtUtc datetime2(3) NULL,
-    Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    Error nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     WorkerId nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     LeaseId uniqueidentifier NULL,
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
-    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    -- The error of this attempt, as it is added to those before it.
-    Entry nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
+    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
 DECLARE @sum TABLE (
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY,
@@ -58,17 +54,11 @@ DELETE /* chokaq:cancel_waiting */ h
 OUTPUT
     deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.AttemptCount, deleted.MaxRetries,
     deleted.TimeoutMs, deleted.MaxAgeMs, deleted.OnCrash, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
-    deleted.DeadlineUtc, deleted.StartedAtUtc,
-    N'Cancelled',
-    @reason, deleted.WorkerId, deleted.LeaseId, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags,
-    deleted.Errors, deleted.Payload,
-    CONCAT(
-        N'{"attempt":', deleted.AttemptCount, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', N'cancelled', N'","text":"',
-        STRING_ESCAPE(@reason, N'json'), N'"}'
-    )
+    deleted.DeadlineUtc, deleted.StartedAtUtc, deleted.WorkerId, deleted.LeaseId, deleted.IdempotencyKey,
+    deleted.CreatedBy, deleted.Tags, deleted.Errors, deleted.Payload
 INTO @moved (
     Id, Queue, Type, Priority, AttemptCount, MaxRetries, TimeoutMs, MaxAgeMs, OnCrash, CreatedAtUtc, ScheduledAtUtc,
-    DeadlineUtc, StartedAtUtc, Reason, Error, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Payload, Entry
+    DeadlineUtc, StartedAtUtc, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Payload
 )
 FROM @found AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq
@@ -82,11 +72,11 @@ INSERT /* chokaq:cancel_waiting */ INTO [chokaq].JobsDLQ (
 )
 SELECT
     m.Id, m.Queue, m.Type, m.Priority, m.AttemptCount, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash, m.CreatedAtUtc,
-    m.ScheduledAtUtc, m.DeadlineUtc, m.StartedAtUtc, @now, m.Reason, m.Error, m.WorkerId, m.LeaseId, m.IdempotencyKey,
+    m.ScheduledAtUtc, m.DeadlineUtc, m.StartedAtUtc, @now, N'Cancelled', @reason, m.WorkerId, m.LeaseId, m.IdempotencyKey,
     m.CreatedBy, m.Tags,
     CASE
-        WHEN k.Kept IS NULL THEN CONCAT(N'[', m.Entry, N']')
-        ELSE CONCAT(LEFT(k.Kept, DATALENGTH(k.Kept) / 2 - 1), N',', m.Entry, N']')
+        WHEN k.Kept IS NULL THEN CONCAT(N'[', e.Entry, N']')
+        ELSE CONCAT(LEFT(k.Kept, LEN(k.Kept) - 1), N',', e.Entry, N']')
     END,
     m.Payload
 FROM @moved AS m
@@ -98,9 +88,16 @@ CROSS APPLY (
     -- The newest 25 are kept: the first goes when one is added to 25.
     SELECT CASE
         WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
-        ELSE STUFF(v.Valid, 1, DATALENGTH(JSON_QUERY(v.Valid, N'$[0]')) / 2 + 2, N'[')
+        ELSE STUFF(v.Valid, 1, LEN(JSON_QUERY(v.Valid, N'$[0]')) + 2, N'[')
     END AS Kept
 ) AS k
+CROSS APPLY (
+    -- The error of this attempt, as it is added to those before it.
+    SELECT CONCAT(
+        N'{"attempt":', m.AttemptCount, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now),
+        N',"kind":"cancelled","text":"', STRING_ESCAPE(@reason, N'json'), N'"}'
+    ) AS Entry
+) AS e
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 INSERT INTO @sum (Queue, Succeeded, Failed, Retried, DurationMs)
@@ -143,5 +140,7 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id
-FROM @moved AS m;
+SELECT /* chokaq:cancel_waiting */ m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
+FROM @moved AS m
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

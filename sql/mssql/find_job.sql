@@ -33,7 +33,7 @@ SELECT /* chokaq:find_job */
     DATEDIFF_BIG(millisecond, '19700101', x.CancelRequestedUtc) AS CancelRequestedMs,
     x.Progress AS Progress,
     x.ProgressNote AS ProgressNote,
-    CONVERT(nvarchar(max), NULL) AS Output,
+    CONVERT(nvarchar(max), NULL) AS [Output],
     CONVERT(nvarchar(max), NULL) AS OutputNote,
     x.Errors
 FROM [chokaq].JobsHot AS x WITH (INDEX(IX_JobsHot_Id), FORCESEEK)
@@ -62,7 +62,7 @@ SELECT
     CONVERT(bigint, NULL) AS CancelRequestedMs,
     CONVERT(float, NULL) AS Progress,
     CONVERT(nvarchar(max), NULL) AS ProgressNote,
-    x.Output AS Output,
+    x.[Output] AS [Output],
     x.OutputNote AS OutputNote,
     x.Errors
 FROM [chokaq].JobsArchive AS x WITH (INDEX(IX_JobsArchive_Id), FORCESEEK)
@@ -91,7 +91,7 @@ SELECT
     CONVERT(bigint, NULL) AS CancelRequestedMs,
     CONVERT(float, NULL) AS Progress,
     CONVERT(nvarchar(max), NULL) AS ProgressNote,
-    CONVERT(nvarchar(max), NULL) AS Output,
+    CONVERT(nvarchar(max), NULL) AS [Output],
     CONVERT(nvarchar(max), NULL) AS OutputNote,
     x.Errors
 FROM [chokaq].JobsDLQ AS x WITH (INDEX(IX_JobsDLQ_Id), FORCESEEK)

@@ -20,7 +20,7 @@ IF @queue IS NULL
     SELECT /* chokaq:get_archive_paged */ TOP (@limit)
         x.Id, x.Queue, x.Type, x.Tags, x.AttemptCount, DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs,
         DATEDIFF_BIG(millisecond, '19700101', x.StartedAtUtc) AS StartedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FinishedAtUtc) AS FinishedAtMs,
-        x.WorkerId, x.Output
+        x.WorkerId, x.[Output]
     FROM [chokaq].JobsArchive AS x WITH (INDEX(PK_JobsArchive), FORCESEEK)
     WHERE x.FinishedAtUtc <= @after_at AND (x.FinishedAtUtc < @after_at OR x.Id < @after_id)
     ORDER BY x.FinishedAtUtc DESC, x.Id DESC
@@ -29,7 +29,7 @@ ELSE
     SELECT /* chokaq:get_archive_paged */ TOP (@limit)
         x.Id, x.Queue, x.Type, x.Tags, x.AttemptCount, DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs,
         DATEDIFF_BIG(millisecond, '19700101', x.StartedAtUtc) AS StartedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FinishedAtUtc) AS FinishedAtMs,
-        x.WorkerId, x.Output
+        x.WorkerId, x.[Output]
     FROM [chokaq].JobsArchive AS x WITH (INDEX(IX_JobsArchive_Queue), FORCESEEK)
     WHERE x.Queue = @queue AND x.FinishedAtUtc <= @after_at AND (x.FinishedAtUtc < @after_at OR x.Id < @after_id)
     ORDER BY x.FinishedAtUtc DESC, x.Id DESC

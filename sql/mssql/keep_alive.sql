@@ -26,14 +26,13 @@ FROM OPENJSON(@items) WITH (
     Progress float '$.p',
     Note nvarchar(max) '$.n'
 ) AS j;
-DECLARE @out TABLE (Seq bigint NOT NULL PRIMARY KEY, IsRenewed bit NOT NULL, IsCancelRequested bit NOT NULL);
+DECLARE @out TABLE (Seq bigint NOT NULL PRIMARY KEY, IsRenewed bit NOT NULL, CancelRequestedUtc datetime2(3) NULL);
 
 UPDATE /* chokaq:keep_alive */ h
 SET HeartbeatUtc = @now, SuspectUtc = NULL,
     Progress = COALESCE(i.Progress, h.Progress),
     ProgressNote = CASE WHEN i.Progress IS NULL THEN h.ProgressNote ELSE i.Note END
-OUTPUT inserted.Seq, 1, CASE WHEN inserted.CancelRequestedUtc IS NULL THEN 0 ELSE 1 END
-INTO @out (Seq, IsRenewed, IsCancelRequested)
+OUTPUT inserted.Seq, 1, inserted.CancelRequestedUtc INTO @out (Seq, IsRenewed, CancelRequestedUtc)
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
     ON h.Seq = i.Seq
@@ -44,12 +43,12 @@ DELETE i
 FROM @in AS i
 WHERE EXISTS (SELECT 1 FROM @out AS o WHERE o.Seq = i.Seq);
 
-INSERT /* chokaq:keep_alive */ INTO @out (Seq, IsRenewed, IsCancelRequested)
-SELECT h.Seq, 0, CASE WHEN h.CancelRequestedUtc IS NULL THEN 0 ELSE 1 END
+INSERT /* chokaq:keep_alive */ INTO @out (Seq, IsRenewed, CancelRequestedUtc)
+SELECT h.Seq, 0, h.CancelRequestedUtc
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK) ON h.Seq = i.Seq
 WHERE h.WorkerId = @worker AND h.LeaseId = i.LeaseId AND h.Status = 2
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-SELECT o.Seq, o.IsRenewed, o.IsCancelRequested
+SELECT o.Seq, o.IsRenewed, CASE WHEN o.CancelRequestedUtc IS NULL THEN 0 ELSE 1 END AS IsCancelRequested
 FROM @out AS o;

@@ -10,7 +10,7 @@
 --   2627 and 2601 (a first row of a counter, inserted by two at once) roll everything back: run it again.
 -- @worker nvarchar(255)
 -- @items nvarchar(max), [{"s": Seq, "l": LeaseId, "r": reason or null, "a": attempt or null, "k": kind, "t": text}]
--- Answers: Id, Reason of the jobs moved.
+-- Answers: Id, IsLimited (their queue has a MaxWorkers, and room now), Reason of the jobs moved.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
@@ -36,6 +36,7 @@ FROM OPENJSON(@items) WITH (
     ErrorText nvarchar(max) '$.t'
 ) AS j;
 DECLARE @moved TABLE (
+    Seq bigint NOT NULL PRIMARY KEY,
     Id uniqueidentifier NOT NULL,
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
     Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
@@ -43,17 +44,14 @@ DECLARE @moved TABLE (
     TimeoutMs bigint NOT NULL, MaxAgeMs bigint NOT NULL, OnCrash tinyint NOT NULL,
     CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NOT NULL, DeadlineUtc datetime2(3) NOT NULL,
     StartedAtUtc datetime2(3) NULL,
-    Reason nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    Error nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    CancelRequestedUtc datetime2(3) NULL,
     WorkerId nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     LeaseId uniqueidentifier NULL,
     IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     CreatedBy nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL,
     Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
-    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    -- The error of this attempt, as it is added to those before it.
-    Entry nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
+    Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
 DECLARE @sum TABLE (
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY,
@@ -64,19 +62,14 @@ BEGIN TRANSACTION;
 
 DELETE /* chokaq:move_to_dlq */ h
 OUTPUT
-    deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.AttemptCount, deleted.MaxRetries,
+    deleted.Seq, deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.AttemptCount, deleted.MaxRetries,
     deleted.TimeoutMs, deleted.MaxAgeMs, deleted.OnCrash, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
-    deleted.DeadlineUtc, deleted.StartedAtUtc,
-    COALESCE(i.Reason, CASE WHEN deleted.CancelRequestedUtc IS NULL THEN N'RetryLifetimeExpired' ELSE N'Cancelled' END),
-    i.ErrorText, deleted.WorkerId, deleted.LeaseId, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags,
-    deleted.Errors, deleted.Payload,
-    CONCAT(
-        N'{"attempt":', COALESCE(i.ErrorAttempt, deleted.AttemptCount), N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', i.ErrorKind, N'","text":"',
-        STRING_ESCAPE(i.ErrorText, N'json'), N'"}'
-    )
+    deleted.DeadlineUtc, deleted.StartedAtUtc, deleted.CancelRequestedUtc,
+    deleted.WorkerId, deleted.LeaseId, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags, deleted.Errors,
+    deleted.Payload
 INTO @moved (
-    Id, Queue, Type, Priority, AttemptCount, MaxRetries, TimeoutMs, MaxAgeMs, OnCrash, CreatedAtUtc, ScheduledAtUtc,
-    DeadlineUtc, StartedAtUtc, Reason, Error, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Payload, Entry
+    Seq, Id, Queue, Type, Priority, AttemptCount, MaxRetries, TimeoutMs, MaxAgeMs, OnCrash, CreatedAtUtc, ScheduledAtUtc,
+    DeadlineUtc, StartedAtUtc, CancelRequestedUtc, WorkerId, LeaseId, IdempotencyKey, CreatedBy, Tags, Errors, Payload
 )
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq
@@ -90,14 +83,16 @@ INSERT /* chokaq:move_to_dlq */ INTO [chokaq].JobsDLQ (
 )
 SELECT
     m.Id, m.Queue, m.Type, m.Priority, m.AttemptCount, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash, m.CreatedAtUtc,
-    m.ScheduledAtUtc, m.DeadlineUtc, m.StartedAtUtc, @now, m.Reason, m.Error, m.WorkerId, m.LeaseId, m.IdempotencyKey,
-    m.CreatedBy, m.Tags,
+    m.ScheduledAtUtc, m.DeadlineUtc, m.StartedAtUtc, @now,
+    COALESCE(i.Reason, CASE WHEN m.CancelRequestedUtc IS NULL THEN N'RetryLifetimeExpired' ELSE N'Cancelled' END), i.ErrorText,
+    m.WorkerId, m.LeaseId, m.IdempotencyKey, m.CreatedBy, m.Tags,
     CASE
-        WHEN k.Kept IS NULL THEN CONCAT(N'[', m.Entry, N']')
-        ELSE CONCAT(LEFT(k.Kept, DATALENGTH(k.Kept) / 2 - 1), N',', m.Entry, N']')
+        WHEN k.Kept IS NULL THEN CONCAT(N'[', e.Entry, N']')
+        ELSE CONCAT(LEFT(k.Kept, LEN(k.Kept) - 1), N',', e.Entry, N']')
     END,
     m.Payload
 FROM @moved AS m
+INNER LOOP JOIN @in AS i ON i.Seq = m.Seq
 CROSS APPLY (
     -- Errors that are no JSON array of objects any more are begun anew: they strand no job.
     SELECT CASE WHEN ISJSON(m.Errors) = 1 AND LEFT(m.Errors, 2) = N'[{' THEN m.Errors END AS Valid
@@ -106,9 +101,16 @@ CROSS APPLY (
     -- The newest 25 are kept: the first goes when one is added to 25.
     SELECT CASE
         WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
-        ELSE STUFF(v.Valid, 1, DATALENGTH(JSON_QUERY(v.Valid, N'$[0]')) / 2 + 2, N'[')
+        ELSE STUFF(v.Valid, 1, LEN(JSON_QUERY(v.Valid, N'$[0]')) + 2, N'[')
     END AS Kept
 ) AS k
+CROSS APPLY (
+    -- The error of this attempt, as it is added to those before it.
+    SELECT CONCAT(
+        N'{"attempt":', COALESCE(i.ErrorAttempt, m.AttemptCount), N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', i.ErrorKind, N'","text":"',
+        STRING_ESCAPE(i.ErrorText, N'json'), N'"}'
+    ) AS Entry
+) AS e
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 INSERT INTO @sum (Queue, Succeeded, Failed, Retried, DurationMs)
@@ -151,5 +153,10 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;
 
-SELECT m.Id, m.Reason
-FROM @moved AS m;
+SELECT /* chokaq:move_to_dlq */
+    m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited,
+    COALESCE(i.Reason, CASE WHEN m.CancelRequestedUtc IS NULL THEN N'RetryLifetimeExpired' ELSE N'Cancelled' END) AS Reason
+FROM @moved AS m
+INNER LOOP JOIN @in AS i ON i.Seq = m.Seq
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -22,12 +22,16 @@ DECLARE @in TABLE (
     LeaseId uniqueidentifier NOT NULL,
     DelayS int NOT NULL,
     DelayMs int NOT NULL,
-    ErrorAttempt int NULL,
-    ErrorKind nvarchar(32) COLLATE Latin1_General_100_BIN2 NULL,
-    ErrorText nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL
+    -- The error of this attempt, as it is added to those before it.
+    Entry nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL
 );
-INSERT INTO @in (Seq, LeaseId, DelayS, DelayMs, ErrorAttempt, ErrorKind, ErrorText)
-SELECT j.Seq, j.LeaseId, j.DelayS, j.DelayMs, j.ErrorAttempt, j.ErrorKind, j.ErrorText
+INSERT INTO @in (Seq, LeaseId, DelayS, DelayMs, Entry)
+SELECT
+    j.Seq, j.LeaseId, j.DelayS, j.DelayMs,
+    CONCAT(
+        N'{"attempt":', j.ErrorAttempt, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now),
+        N',"kind":"', j.ErrorKind, N'","text":"', STRING_ESCAPE(j.ErrorText, N'json'), N'"}'
+    )
 FROM OPENJSON(@items) WITH (
     Seq bigint '$.s',
     LeaseId uniqueidentifier '$.l',
@@ -50,30 +54,26 @@ SET Status = 0, WorkerId = NULL, FetchedAtUtc = NULL, StartedAtUtc = NULL, Heart
     Progress = NULL, ProgressNote = NULL,
     ScheduledAtUtc = DATEADD(millisecond, i.DelayMs, DATEADD(second, i.DelayS, @now)),
     IsReady = CASE WHEN i.DelayS > 0 OR i.DelayMs > 0 THEN 0 ELSE 1 END,
-    Errors = CASE
-        WHEN k.Kept IS NULL THEN CONCAT(N'[', e.Entry, N']')
-        ELSE CONCAT(LEFT(k.Kept, DATALENGTH(k.Kept) / 2 - 1), N',', e.Entry, N']')
-    END
+    Errors = CONCAT((
+        SELECT CASE
+            WHEN k.Kept IS NULL THEN N'['
+            ELSE CONCAT(LEFT(k.Kept, LEN(k.Kept) - 1), N',')
+        END
+        FROM (
+            -- Errors that are no JSON array of objects any more are begun anew: they strand no job.
+            SELECT CASE WHEN ISJSON(h.Errors) = 1 AND LEFT(h.Errors, 2) = N'[{' THEN h.Errors END AS Valid
+        ) AS v
+        CROSS APPLY (
+            -- The newest 25 are kept: the first goes when one is added to 25.
+            SELECT CASE
+                WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
+                ELSE STUFF(v.Valid, 1, LEN(JSON_QUERY(v.Valid, N'$[0]')) + 2, N'[')
+            END AS Kept
+        ) AS k
+    ), i.Entry, N']')
 OUTPUT inserted.Id, inserted.Queue INTO @out (Id, Queue)
 FROM @in AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq
-CROSS APPLY (
-    -- Errors that are no JSON array of objects any more are begun anew: they strand no job.
-    SELECT CASE WHEN ISJSON(h.Errors) = 1 AND LEFT(h.Errors, 2) = N'[{' THEN h.Errors END AS Valid
-) AS v
-CROSS APPLY (
-    -- The newest 25 are kept: the first goes when one is added to 25.
-    SELECT CASE
-        WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
-        ELSE STUFF(v.Valid, 1, DATALENGTH(JSON_QUERY(v.Valid, N'$[0]')) / 2 + 2, N'[')
-    END AS Kept
-) AS k
-CROSS APPLY (
-    SELECT CONCAT(
-        N'{"attempt":', COALESCE(i.ErrorAttempt, h.AttemptCount), N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', i.ErrorKind, N'","text":"',
-        STRING_ESCAPE(i.ErrorText, N'json'), N'"}'
-    ) AS Entry
-) AS e
 WHERE h.WorkerId = @worker AND h.LeaseId = i.LeaseId AND h.Status = 2
     AND DATEADD(millisecond, i.DelayMs, DATEADD(second, i.DelayS, @now)) <= h.DeadlineUtc AND h.CancelRequestedUtc IS NULL
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -30,7 +30,7 @@ DECLARE @dead TABLE (
     Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL, IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL
 );
 DECLARE @moved TABLE (
-    Ord int NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL,
+    Id uniqueidentifier NOT NULL PRIMARY KEY,
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL, Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
     Priority int NOT NULL, MaxRetries int NOT NULL, TimeoutMs bigint NOT NULL, MaxAgeMs bigint NOT NULL,
     OnCrash tinyint NOT NULL, CreatedAtUtc datetime2(3) NOT NULL,
@@ -55,12 +55,11 @@ OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 DELETE /* chokaq:resurrect */ d
 OUTPUT
-    i.Ord, deleted.Id, COALESCE(@queue, deleted.Queue), deleted.Type, COALESCE(@priority, deleted.Priority),
-    deleted.MaxRetries, deleted.TimeoutMs, deleted.MaxAgeMs, deleted.OnCrash, deleted.CreatedAtUtc,
-    deleted.IdempotencyKey, deleted.CreatedBy, CASE WHEN @edits_tags = 1 THEN @tags ELSE deleted.Tags END,
-    deleted.Errors, COALESCE(@payload, deleted.Payload)
+    deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.MaxRetries, deleted.TimeoutMs, deleted.MaxAgeMs,
+    deleted.OnCrash, deleted.CreatedAtUtc, deleted.IdempotencyKey, deleted.CreatedBy, deleted.Tags, deleted.Errors,
+    deleted.Payload
 INTO @moved (
-    Ord, Id, Queue, Type, Priority, MaxRetries, TimeoutMs, MaxAgeMs, OnCrash, CreatedAtUtc, IdempotencyKey, CreatedBy,
+    Id, Queue, Type, Priority, MaxRetries, TimeoutMs, MaxAgeMs, OnCrash, CreatedAtUtc, IdempotencyKey, CreatedBy,
     Tags, Errors, Payload
 )
 FROM @dead AS i
@@ -81,11 +80,13 @@ INSERT /* chokaq:resurrect */ INTO [chokaq].JobsHot (
     CreatedAtUtc, ScheduledAtUtc, DeadlineUtc, IdempotencyKey, CreatedBy, Tags, Errors, Payload
 )
 SELECT
-    m.Id, m.Queue, m.Type, 0, 1, m.Priority, 0, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash,
+    m.Id, COALESCE(@queue, m.Queue), m.Type, 0, 1, COALESCE(@priority, m.Priority), 0, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash,
     m.CreatedAtUtc, @now, DATEADD(millisecond, m.MaxAgeMs % 1000, DATEADD(second, CONVERT(int, m.MaxAgeMs / 1000), @now)),
-    m.IdempotencyKey, m.CreatedBy, m.Tags, m.Errors, m.Payload
+    m.IdempotencyKey, m.CreatedBy, CASE WHEN @edits_tags = 1 THEN @tags ELSE m.Tags END, m.Errors,
+    COALESCE(@payload, m.Payload)
 FROM @moved AS m
-ORDER BY m.Ord
+INNER LOOP JOIN @in AS i ON i.Id = m.Id
+ORDER BY i.Ord
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 INSERT /* chokaq:resurrect */ INTO @out (Id, IsResurrected, IsDead, HolderId)

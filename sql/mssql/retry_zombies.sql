@@ -50,31 +50,33 @@ BEGIN TRANSACTION;
 UPDATE /* chokaq:retry_zombies */ TOP (@batch) h
 SET Status = 0, IsReady = 1, WorkerId = NULL, LeaseId = NULL, FetchedAtUtc = NULL, StartedAtUtc = NULL,
     HeartbeatUtc = NULL, SuspectUtc = NULL, Progress = NULL, ProgressNote = NULL, ScheduledAtUtc = @now,
-    Errors = CASE
-        WHEN k.Kept IS NULL THEN CONCAT(N'[', e.Entry, N']')
-        ELSE CONCAT(LEFT(k.Kept, DATALENGTH(k.Kept) / 2 - 1), N',', e.Entry, N']')
-    END
+    Errors = (
+        SELECT CASE
+            WHEN k.Kept IS NULL THEN CONCAT(N'[', e.Entry, N']')
+            ELSE CONCAT(LEFT(k.Kept, LEN(k.Kept) - 1), N',', e.Entry, N']')
+        END
+        FROM (
+            -- Errors that are no JSON array of objects any more are begun anew: they strand no job.
+            SELECT CASE WHEN ISJSON(h.Errors) = 1 AND LEFT(h.Errors, 2) = N'[{' THEN h.Errors END AS Valid
+        ) AS v
+        CROSS APPLY (
+            -- The newest 25 are kept: the first goes when one is added to 25.
+            SELECT CASE
+                WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
+                ELSE STUFF(v.Valid, 1, LEN(JSON_QUERY(v.Valid, N'$[0]')) + 2, N'[')
+            END AS Kept
+        ) AS k
+        CROSS APPLY (
+            SELECT CONCAT(
+                N'{"attempt":', h.AttemptCount, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', N'zombie', N'","text":"',
+                STRING_ESCAPE(CONCAT(N'no heartbeat for ', DATEDIFF_BIG(second, h.HeartbeatUtc, @now), N' s: the worker ', h.WorkerId, N' died, froze or lost the database'), N'json'), N'"}'
+            ) AS Entry
+        ) AS e
+    )
 OUTPUT inserted.Id, inserted.Queue, inserted.Type, deleted.WorkerId INTO @out (Id, Queue, Type, WorkerId)
 FROM @found AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
     ON h.Seq = i.Seq
-CROSS APPLY (
-    -- Errors that are no JSON array of objects any more are begun anew: they strand no job.
-    SELECT CASE WHEN ISJSON(h.Errors) = 1 AND LEFT(h.Errors, 2) = N'[{' THEN h.Errors END AS Valid
-) AS v
-CROSS APPLY (
-    -- The newest 25 are kept: the first goes when one is added to 25.
-    SELECT CASE
-        WHEN JSON_QUERY(v.Valid, N'$[24]') IS NULL THEN v.Valid
-        ELSE STUFF(v.Valid, 1, DATALENGTH(JSON_QUERY(v.Valid, N'$[0]')) / 2 + 2, N'[')
-    END AS Kept
-) AS k
-CROSS APPLY (
-    SELECT CONCAT(
-        N'{"attempt":', h.AttemptCount, N',"at_ms":', DATEDIFF_BIG(millisecond, '19700101', @now), N',"kind":"', N'zombie', N'","text":"',
-        STRING_ESCAPE(CONCAT(N'no heartbeat for ', DATEDIFF_BIG(second, h.HeartbeatUtc, @now), N' s: the worker ', h.WorkerId, N' died, froze or lost the database'), N'json'), N'"}'
-    ) AS Entry
-) AS e
 WHERE h.Status = 2 AND h.SuspectUtc <= @suspected_before AND h.HeartbeatUtc = i.HeartbeatUtc
     AND h.OnCrash = 1 AND h.AttemptCount <= h.MaxRetries AND @now <= h.DeadlineUtc AND h.CancelRequestedUtc IS NULL
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -101,7 +101,7 @@ CREATE TABLE [chokaq].JobsArchive (
     Tags nvarchar(1000) COLLATE Latin1_General_100_BIN2 NULL,
     Errors nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     -- JSON; NULL for `()` and where OutputNote says why it could not be kept.
-    Output nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
+    [Output] nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     OutputNote nvarchar(max) COLLATE Latin1_General_100_BIN2 NULL,
     Payload nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
     CONSTRAINT PK_JobsArchive PRIMARY KEY CLUSTERED (FinishedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE)

@@ -24,10 +24,15 @@ pub(crate) type Row = BTreeMap<String, Option<String>>;
 
 /// One database of one backend. Everything here goes past the contract, by direct SQL.
 pub(crate) trait Backend: Send + Sync {
-    /// An empty, migrated database of its own; `None` where the backend cannot be tested here.
-    fn fresh() -> Answer<'static, Option<Self>>
+    /// An empty, migrated database of its own; `None` where the claim cannot be tested here, after saying why.
+    fn fresh(claim: &str) -> Answer<'_, Option<Self>>
     where
         Self: Sized;
+
+    /// How long a claim may take before it is said to hang; no claim depends on it.
+    fn hangs_after(&self) -> Duration {
+        Duration::from_mins(2)
+    }
 
     /// The storage that every claim uses.
     fn storage(&self) -> Arc<dyn Storage>;
@@ -75,12 +80,10 @@ impl Deref for Db {
     }
 }
 
-/// How long a claim may take before it is said to hang; no claim depends on it.
-const HANGS_AFTER: Duration = Duration::from_mins(2);
-
 /// Runs one claim on a fresh database, then checks the whole database.
-pub(crate) async fn prove<B: Backend + 'static>(claim: impl AsyncFnOnce(&Db)) {
-    let Some(backend) = B::fresh().await else { return };
+pub(crate) async fn prove<B: Backend + 'static>(name: &str, claim: impl AsyncFnOnce(&Db)) {
+    let Some(backend) = B::fresh(name).await else { return };
+    let hangs_after = backend.hangs_after();
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let calls = Calls::new(backend.storage());
     let db = Db { backend, calls };
@@ -88,7 +91,7 @@ pub(crate) async fn prove<B: Backend + 'static>(claim: impl AsyncFnOnce(&Db)) {
         claim(&db).await;
         db.check().await;
     };
-    tokio::time::timeout(HANGS_AFTER, run).await.expect("the claim does not hang");
+    tokio::time::timeout(hangs_after, run).await.expect("the claim does not hang");
 }
 
 impl Db {

@@ -16,7 +16,7 @@ macro_rules! claims {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
-                    crate::harness::prove::<$backend>(super::$claim).await;
+                    crate::harness::prove::<$backend>(stringify!($claim), super::$claim).await;
                 }
             )+
         }

@@ -41,7 +41,7 @@ impl Sqlite {
 }
 
 impl Backend for Sqlite {
-    fn fresh() -> Answer<'static, Option<Self>> {
+    fn fresh(_claim: &str) -> Answer<'_, Option<Self>> {
         Box::pin(async {
             let directory = TempDir::new().expect("a temporary directory");
             Some(Self { storage: Self::open(&directory), directory })

@@ -153,11 +153,12 @@ async fn finish(
     let call = Call::new(kind.statement()).bind("worker", worker).bind("items", items);
     for row in core.run(Role::Worker, Effort::Brief, &call).await?.rows()? {
         done.insert(row.get(0)?, FinishOutcome::Done);
-    }
-    if kind.puts_back() {
-        if !done.is_empty() {
+        // It is pending again, or it made room in a queue that was full.
+        if kind.puts_back() || row.get(1)? {
             core.note_work();
         }
+    }
+    if kind.puts_back() {
         // What was refused and is still owned was cancelled, or would be due too late: the row says which.
         let refused = finishes.iter().filter(|finish| !done.contains_key(&finish.lease.job));
         let items: Vec<Item<'_>> = refused.map(|finish| refused_item(finish)).collect();
@@ -177,7 +178,10 @@ async fn bury_refused(
     let rows = core.run(Role::Worker, Effort::Brief, &call).await?.rows()?;
     rows.iter()
         .map(|row| {
-            let outcome = match reason(&row.get::<String>(1)?) {
+            if row.get(1)? {
+                core.note_work();
+            }
+            let outcome = match reason(&row.get::<String>(2)?) {
                 Some(FailureReason::Cancelled) => FinishOutcome::Cancelled,
                 Some(FailureReason::RetryLifetimeExpired) => FinishOutcome::LifetimeExpired,
                 _ => FinishOutcome::Done,

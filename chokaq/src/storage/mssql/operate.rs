@@ -30,6 +30,9 @@ pub(super) async fn cancel(
         let call = Call::new(&CANCEL_WAITING).bind("ids", json(&waiting)).bind("reason", &*reason);
         for row in core.run(Role::Page, Effort::Patient, &call).await?.rows()? {
             cancelled.insert(row.get::<JobId>(0)?);
+            if row.get(1)? {
+                core.note_work();
+            }
         }
         waiting.retain(|id| !cancelled.contains(id));
         if waiting.is_empty() {

@@ -34,7 +34,7 @@ pub struct MssqlOptions {
 }
 
 /// For tests on engines that are nearly SQL Server: a statement's name and text, and the text to send instead.
-type Rewrite = fn(&str, String) -> String;
+type Rewrite = fn(&str, &str) -> String;
 
 /// Who logs in.
 #[derive(Debug, Clone)]

@@ -163,7 +163,7 @@ impl Connections {
         let options = &self.inner.options;
         let mut rendered = statement.render(&options.schema)?;
         if let Some(rewrite) = options.rewrite {
-            rendered.sql = rewrite(statement.name, rendered.sql);
+            rendered.sql = rewrite(statement.name, &rendered.sql);
         }
         let rendered = Arc::new(rendered);
         let mut statements = self.inner.statements.write().unwrap_or_else(PoisonError::into_inner);

@@ -49,6 +49,9 @@ pub(super) async fn archive_zombies(core: &Core, scan: ZombieScan) -> Result<Vec
         let reason: String = row.get(4)?;
         let reason = FailureReason::from_name(&reason)
             .ok_or_else(|| row.unreadable(4, &format!("holds {reason:?}, no failure reason")))?;
+        if row.get(5)? {
+            core.note_work();
+        }
         zombie(row, Some(reason))
     });
     retried.chain(buried).collect()
