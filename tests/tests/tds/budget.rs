@@ -20,7 +20,7 @@ use crate::{
     server::Script,
     storage::{
         columns::{empty, rows},
-        stage::{Stage, batch, claimed, int, job_cell},
+        stage::{Stage, batch, claimed, ended, int, job_cell},
     },
     within,
 };
@@ -85,7 +85,8 @@ impl Numbered {
                 let alive = |seq| [int(seq), int(1), int(0)];
                 vec![rows(name, seqs(request).map(alive).collect())]
             }
-            name @ ("archive_succeeded" | "snooze") => {
+            name @ "archive_succeeded" => vec![rows(name, seqs(request).map(ended).collect())],
+            name @ "snooze" => {
                 vec![rows(name, seqs(request).map(|seq| [job_cell(seq)]).collect())]
             }
             name => empty(name),
@@ -145,7 +146,7 @@ async fn a_hundred_jobs_cost_at_most_six_statements() {
     let stage = Stage::on("", Numbered::script::<Noop>(jobs)).await;
     let runs = Runs::default();
     let worker = worker(&stage, &runs).concurrency(200).build().expect("a worker");
-    tokio::time::timeout(Duration::from_mins(2), worker.run_until_idle())
+    tokio::time::timeout(Duration::from_mins(1), worker.run_until_idle())
         .await
         .expect("it drains the queue")
         .expect("it ends well");

@@ -10,6 +10,8 @@ const QUEUE: (&str, Column) = ("Queue", Column::NVarChar(255));
 const TYPE: (&str, Column) = ("Type", Column::NVarChar(255));
 const WORKER_ID: (&str, Column) = ("WorkerId", Column::NVarChar(255));
 const TAGS: (&str, Column) = ("Tags", Column::NVarChar(1000));
+/// An expression, and so of type int.
+const IS_LIMITED: (&str, Column) = ("IsLimited", Column::Int);
 const REASON: (&str, Column) = ("Reason", Column::NVarChar(32));
 
 const STOPPED: Columns = &[("Name", Column::NVarChar(255))];
@@ -128,14 +130,11 @@ fn sets(name: &str) -> Vec<Columns> {
         "mark_as_processing" | "find_marked" => {
             &[SEQ, ("AttemptCount", Column::Int), ("StartedAtMs", Column::BigInt)]
         }
-        "keep_alive" => &[SEQ, ("IsRenewed", Column::Bit), ("IsCancelRequested", Column::Bit)],
+        "keep_alive" => &[SEQ, ("IsRenewed", Column::Bit), ("IsCancelRequested", Column::Int)],
         "release" | "find_released" => &[SEQ],
-        "archive_succeeded"
-        | "reschedule_for_retry"
-        | "snooze"
-        | "cancel_waiting"
-        | "find_cancelled" => &[ID],
-        "move_to_dlq" => &[ID, REASON],
+        "archive_succeeded" | "cancel_waiting" => &[ID, IS_LIMITED],
+        "reschedule_for_retry" | "snooze" | "find_cancelled" => &[ID],
+        "move_to_dlq" => &[ID, IS_LIMITED, REASON],
         "find_finished" => &[
             ID,
             // Expressions, and so of type int.
@@ -145,7 +144,7 @@ fn sets(name: &str) -> Vec<Columns> {
         ],
         "recover_abandoned" => &[("Recovered", Column::Int)],
         "retry_zombies" => &[ID, QUEUE, TYPE, WORKER_ID],
-        "archive_zombies" => &[ID, QUEUE, TYPE, WORKER_ID, REASON],
+        "archive_zombies" => &[ID, QUEUE, TYPE, WORKER_ID, REASON, IS_LIMITED],
         "note_suspects" => &[("Noted", Column::Int)],
         "next_due" => &[("DueMs", Column::BigInt)],
         "cancel_running" => &[ID, ("IsFlagged", Column::Int)],
@@ -210,4 +209,56 @@ pub(crate) fn set<const N: usize>(name: &str, index: usize, cells: Vec<[Cell; N]
 pub(crate) fn rows<const N: usize>(name: &str, cells: Vec<[Cell; N]>) -> Step {
     assert_eq!(sets(name).len(), 1, "{name} answers several sets");
     set(name, 0, cells)
+}
+
+/// Of a statement with one result set: the text of what each column holds.
+fn selected(sql: &str, name: &str) -> Vec<String> {
+    let marked = format!("SELECT /* chokaq:{name} */");
+    let is_last = |line: &&str| line.starts_with("SELECT") || line.starts_with("    SELECT");
+    let unmarked = || sql.lines().filter(is_last).next_back().and_then(|line| sql.rfind(line));
+    let start = sql.find(&marked).or_else(unmarked).expect("a SELECT");
+    let (mut items, mut depth) = (vec![String::new()], 0);
+    for word in sql[start..].split_whitespace() {
+        if depth == 0 && matches!(word, "FROM" | "OPTION") {
+            break;
+        }
+        let item = items.last_mut().expect("the first");
+        *item += " ";
+        *item += word.trim_end_matches([',', ';']);
+        let count = |c| word.matches(c).count();
+        depth = depth + count('(') - count(')');
+        if depth == 0 && word.ends_with(',') {
+            items.push(String::new());
+        }
+        if depth == 0 && word.ends_with(';') {
+            break;
+        }
+    }
+    items
+}
+
+#[test]
+fn the_columns_of_the_script_are_those_of_the_files() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sql/mssql");
+    let mut checked = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder of the statements") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
+        let is_sql = path.extension().is_some_and(|extension| extension == "sql");
+        // Several sets, or none; or no statement.
+        let others = ["fetch_next_batch", "read_control", "set_queue", "schema", "ledger"];
+        if !is_sql || others.contains(&&*name) {
+            continue;
+        }
+        let sql = std::fs::read_to_string(&path).expect("a file");
+        let items = selected(&sql, &name);
+        let columns = sets(&name)[0];
+        assert_eq!(items.len(), columns.len(), "{name}: {items:#?}");
+        for (item, (column, _)) in items.iter().zip(columns) {
+            let last = item.rsplit([' ', '.']).next().unwrap_or_default();
+            assert_eq!(last.trim_matches(['[', ']']), *column, "{name}: {item}");
+        }
+        checked += 1;
+    }
+    assert!(checked >= 28, "{checked}");
 }

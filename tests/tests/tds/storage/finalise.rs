@@ -11,8 +11,8 @@ use chokaq::{
 use crate::{
     answers::text,
     storage::{
-        columns::empty,
-        stage::{Replies, Stage, job_cell, json, leases},
+        columns::{empty, rows},
+        stage::{Replies, Stage, buried, ended, int, job_cell, json, leases},
     },
     within,
 };
@@ -48,8 +48,8 @@ pub(crate) async fn finalise(stage: &Stage, batch: Vec<Finish>) -> Vec<FinishOut
 #[tokio::test]
 async fn each_kind_is_one_statement_in_a_fixed_order_with_what_it_needs() {
     let replies = Replies::new()
-        .rows("archive_succeeded", vec![[job_cell(5)], [job_cell(4)]])
-        .rows("move_to_dlq", vec![[job_cell(3), text("FatalError")]])
+        .rows("archive_succeeded", vec![ended(5), ended(4)])
+        .rows("move_to_dlq", vec![buried(3, "FatalError")])
         .rows("reschedule_for_retry", vec![[job_cell(2)]])
         .rows("snooze", vec![[job_cell(1)]]);
     let stage = Stage::new(replies).await;
@@ -90,10 +90,33 @@ async fn each_kind_is_one_statement_in_a_fixed_order_with_what_it_needs() {
 
 #[tokio::test]
 async fn what_ends_for_good_wakes_nobody() {
-    let stage = Stage::new(Replies::new().rows("archive_succeeded", vec![[job_cell(1)]])).await;
+    let stage = Stage::new(Replies::new().rows("archive_succeeded", vec![ended(1)])).await;
     let arrivals = stage.storage.work_arrived();
     finalise(&stage, finishes(vec![succeeded()]).await).await;
     assert!(!arrivals.has_changed().expect("the storage lives"));
+}
+
+#[tokio::test]
+async fn what_ends_in_a_queue_with_a_limit_makes_room_and_wakes_this_process() {
+    for (outcome, name, answer) in [
+        (succeeded(), "archive_succeeded", rows("archive_succeeded", vec![[job_cell(1), int(1)]])),
+        (
+            dead(FailureReason::Rejected),
+            "move_to_dlq",
+            rows("move_to_dlq", vec![[job_cell(1), int(1), text("Rejected")]]),
+        ),
+        // A cancel overtook it: it is not pending again.
+        (
+            snooze(),
+            "move_to_dlq",
+            rows("move_to_dlq", vec![[job_cell(1), int(1), text("Cancelled")]]),
+        ),
+    ] {
+        let stage = Stage::new(Replies::nothing_found().to(name, vec![answer])).await;
+        let arrivals = stage.storage.work_arrived();
+        finalise(&stage, finishes(vec![outcome]).await).await;
+        assert!(arrivals.has_changed().expect("the storage lives"), "{name}");
+    }
 }
 
 #[tokio::test]
@@ -101,8 +124,8 @@ async fn outputs_of_a_megabyte_go_in_calls_of_four() {
     let output = format!("\"{}\"", "é🔑".repeat(166_000));
     let large = || Outcome::Succeeded { output: Some(output.clone()), note: None };
     let replies = Replies::new()
-        .rows("archive_succeeded", (1..=4).map(|number| [job_cell(number)]).collect())
-        .rows("archive_succeeded", (5..=6).map(|number| [job_cell(number)]).collect());
+        .rows("archive_succeeded", (1..=4).map(ended).collect())
+        .rows("archive_succeeded", (5..=6).map(ended).collect());
     let stage = Stage::new(replies).await;
     let batch = finishes((0..6).map(|_| large()).collect()).await;
     assert_eq!(finalise(&stage, batch).await, [FinishOutcome::Done; 6]);
@@ -117,7 +140,7 @@ async fn outputs_of_a_megabyte_go_in_calls_of_four() {
 #[tokio::test]
 async fn a_job_that_comes_twice_is_finished_by_its_first_and_lost_to_its_second() {
     let replies = Replies::new()
-        .rows("archive_succeeded", vec![[job_cell(1)]])
+        .rows("archive_succeeded", vec![ended(1)])
         .to("snooze", empty("snooze"))
         .to("move_to_dlq", empty("move_to_dlq"))
         .to("find_finished", empty("find_finished"));

@@ -14,7 +14,9 @@ use crate::{
         columns::{empty, rows},
         enqueue::job,
         finalise::{dead, finalise, finishes, retry, snooze, succeeded},
-        stage::{NULL, Replies, Stage, batch, claimed, int, job_cell, job_id, leases, request},
+        stage::{
+            NULL, Replies, Stage, batch, claimed, ended, int, job_cell, job_id, leases, request,
+        },
     },
     within,
 };
@@ -160,7 +162,7 @@ async fn every_kind_of_finish_recognises_its_first_run() {
 #[tokio::test]
 async fn a_reply_lost_in_the_middle_of_a_batch_leaves_its_outcomes_right() {
     let replies = Replies::new()
-        .rows("archive_succeeded", vec![[job_cell(1)]])
+        .rows("archive_succeeded", vec![ended(1)])
         .to("move_to_dlq", vec![Step::Close])
         // It was committed: there is nothing left to move.
         .to("move_to_dlq", empty("move_to_dlq"))
@@ -188,8 +190,8 @@ async fn a_retry_whose_burial_was_lost_knows_why_it_is_dead() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_between_its_rows_is_not_taken_for_a_whole_one() {
     let replies = Replies::new()
-        .to("archive_succeeded", vec![rows("archive_succeeded", vec![[job_cell(1)]]), Step::Close])
-        .rows("archive_succeeded", vec![[job_cell(2)]])
+        .to("archive_succeeded", vec![rows("archive_succeeded", vec![ended(1)]), Step::Close])
+        .rows("archive_succeeded", vec![ended(2)])
         .rows("find_finished", vec![[job_cell(1), int(0), int(1), NULL]]);
     let stage = Stage::new(replies).await;
     let outcomes = finalise(&stage, finishes(vec![succeeded(), succeeded()]).await).await;

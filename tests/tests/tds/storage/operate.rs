@@ -10,7 +10,7 @@ use chokaq::{
 
 use crate::{
     answers::Cell,
-    storage::stage::{NULL, Replies, Stage, int, job_cell, job_id},
+    storage::stage::{NULL, Replies, Stage, ended, int, job_cell, job_id},
     within,
 };
 
@@ -24,7 +24,7 @@ async fn cancel(stage: &Stage, numbers: &[i64]) -> Vec<CancelOutcome> {
 #[tokio::test]
 async fn a_cancel_buries_what_waits_flags_what_runs_and_recognises_its_first_run() {
     let replies = Replies::new()
-        .rows("cancel_waiting", vec![[job_cell(3)]])
+        .rows("cancel_waiting", vec![ended(3)])
         .rows("cancel_running", vec![[job_cell(1), int(1)]])
         .rows("find_cancelled", vec![[job_cell(4)]]);
     let stage = Stage::new(replies).await;
@@ -53,18 +53,28 @@ async fn a_cancel_buries_what_waits_flags_what_runs_and_recognises_its_first_run
 
 #[tokio::test]
 async fn a_cancel_whose_jobs_all_wait_is_one_statement() {
-    let stage =
-        Stage::new(Replies::new().rows("cancel_waiting", vec![[job_cell(2)], [job_cell(1)]])).await;
+    let stage = Stage::new(Replies::new().rows("cancel_waiting", vec![ended(2), ended(1)])).await;
     assert_eq!(cancel(&stage, &[1, 2]).await, [CancelOutcome::Cancelled; 2]);
     assert_eq!(stage.names(), ["cancel_waiting"]);
 }
 
 #[tokio::test]
+async fn a_cancel_wakes_this_process_where_it_may_have_made_room() {
+    for (is_limited, wakes) in [(0, false), (1, true)] {
+        let rows = vec![[job_cell(1), int(is_limited)]];
+        let stage = Stage::new(Replies::new().rows("cancel_waiting", rows)).await;
+        let arrivals = stage.storage.work_arrived();
+        cancel(&stage, &[1]).await;
+        assert_eq!(arrivals.has_changed().expect("the storage lives"), wakes);
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_went_from_running_to_waiting_meanwhile_is_cancelled_again() {
     let replies = Replies::new()
-        .rows("cancel_waiting", Vec::<[Cell; 1]>::new())
+        .rows("cancel_waiting", Vec::<[Cell; 2]>::new())
         .rows("cancel_running", vec![[job_cell(1), int(0)], [job_cell(2), int(1)]])
-        .rows("cancel_waiting", vec![[job_cell(1)]]);
+        .rows("cancel_waiting", vec![ended(1)]);
     let stage = Stage::new(replies).await;
     assert_eq!(cancel(&stage, &[1, 2]).await, [CancelOutcome::Cancelled, CancelOutcome::Requested]);
     assert_eq!(stage.names(), ["cancel_waiting", "cancel_running", "cancel_waiting"]);

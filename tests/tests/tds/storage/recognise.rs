@@ -10,16 +10,15 @@ use crate::{
     storage::{
         columns::empty,
         finalise::{dead, finalise, finishes, retry, snooze, succeeded},
-        stage::{NULL, Replies, Stage, int, job_cell},
+        stage::{NULL, Replies, Stage, buried, ended, int, job_cell},
     },
 };
 
 #[tokio::test]
 async fn a_refused_retry_is_buried_with_its_error_and_the_row_says_why() {
-    let replies = Replies::new().rows("reschedule_for_retry", vec![[job_cell(2)]]).rows(
-        "move_to_dlq",
-        vec![[job_cell(3), text("RetryLifetimeExpired")], [job_cell(1), text("Cancelled")]],
-    );
+    let replies = Replies::new()
+        .rows("reschedule_for_retry", vec![[job_cell(2)]])
+        .rows("move_to_dlq", vec![buried(3, "RetryLifetimeExpired"), buried(1, "Cancelled")]);
     let stage = Stage::new(replies).await;
     let outcomes = finalise(&stage, finishes(vec![retry(), retry(), retry()]).await).await;
     assert_eq!(
@@ -42,7 +41,7 @@ async fn a_refused_retry_is_buried_with_its_error_and_the_row_says_why() {
 async fn a_refused_snooze_is_buried_as_cancelled() {
     let replies = Replies::new()
         .to("snooze", empty("snooze"))
-        .rows("move_to_dlq", vec![[job_cell(1), text("Cancelled")]]);
+        .rows("move_to_dlq", vec![buried(1, "Cancelled")]);
     let stage = Stage::new(replies).await;
     let outcomes = finalise(&stage, finishes(vec![snooze()]).await).await;
     assert_eq!(outcomes, [FinishOutcome::Cancelled]);
@@ -58,7 +57,7 @@ async fn a_refused_snooze_is_buried_as_cancelled() {
 #[tokio::test]
 async fn only_the_unfinished_of_a_batch_are_looked_for() {
     let replies = Replies::new()
-        .rows("archive_succeeded", vec![[job_cell(2)]])
+        .rows("archive_succeeded", vec![ended(2)])
         .rows("find_finished", vec![[job_cell(1), int(0), int(1), NULL]]);
     let stage = Stage::new(replies).await;
     let outcomes = finalise(&stage, finishes(vec![succeeded(), succeeded()]).await).await;
@@ -91,25 +90,25 @@ async fn a_repeat_recognises_only_what_its_own_first_run_can_have_left() {
     let pending = || found(1, 0, NULL);
     let archived = || found(0, 1, NULL);
     let nowhere = || found(0, 0, NULL);
-    let buried = |reason| found(0, 0, text(reason));
+    let dead_as = |reason| found(0, 0, text(reason));
     let fatal = || dead(FailureReason::FatalError);
     let cases = [
         (succeeded(), archived(), Done),
         (succeeded(), nowhere(), LeaseLost),
         (succeeded(), pending(), LeaseLost),
-        (succeeded(), buried("Zombie"), LeaseLost),
-        (fatal(), buried("FatalError"), Done),
-        (fatal(), buried("Zombie"), LeaseLost),
-        (fatal(), buried("OfALaterRelease"), LeaseLost),
+        (succeeded(), dead_as("Zombie"), LeaseLost),
+        (fatal(), dead_as("FatalError"), Done),
+        (fatal(), dead_as("Zombie"), LeaseLost),
+        (fatal(), dead_as("OfALaterRelease"), LeaseLost),
         (fatal(), archived(), LeaseLost),
         (retry(), pending(), Done),
-        (retry(), buried("Cancelled"), Cancelled),
-        (retry(), buried("RetryLifetimeExpired"), LifetimeExpired),
-        (retry(), buried("Zombie"), LeaseLost),
+        (retry(), dead_as("Cancelled"), Cancelled),
+        (retry(), dead_as("RetryLifetimeExpired"), LifetimeExpired),
+        (retry(), dead_as("Zombie"), LeaseLost),
         (retry(), nowhere(), LeaseLost),
         (snooze(), pending(), Done),
-        (snooze(), buried("Cancelled"), Cancelled),
-        (snooze(), buried("RetryLifetimeExpired"), LeaseLost),
+        (snooze(), dead_as("Cancelled"), Cancelled),
+        (snooze(), dead_as("RetryLifetimeExpired"), LeaseLost),
         (snooze(), archived(), LeaseLost),
     ];
     for (asked, found, expected) in cases {

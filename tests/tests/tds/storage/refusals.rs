@@ -9,14 +9,14 @@ use chokaq::{
 };
 
 use crate::{
-    answers::{Step, error, text},
+    answers::{Step, error},
     server::{PASSWORD, Script},
     storage::{
         columns::empty,
         enqueue::job,
         every_call::{CALLS, call},
         finalise::{dead, finalise, finishes, succeeded},
-        stage::{NULL, Replies, Stage, int, job_cell, leases},
+        stage::{NULL, Replies, Stage, buried, ended, int, job_cell, leases},
     },
     within,
 };
@@ -89,9 +89,9 @@ async fn a_deadlock_that_stays_is_transient_and_ends() {
 #[tokio::test]
 async fn a_deadlock_in_the_middle_of_a_batch_leaves_its_outcomes_right() {
     let replies = Replies::new()
-        .rows("archive_succeeded", vec![[job_cell(1)]])
+        .rows("archive_succeeded", vec![ended(1)])
         .to("move_to_dlq", vec![error(1205)])
-        .rows("move_to_dlq", vec![[job_cell(2), text("FatalError")]]);
+        .rows("move_to_dlq", vec![buried(2, "FatalError")]);
     let stage = Stage::new(replies).await;
     let batch = finishes(vec![succeeded(), dead(FailureReason::FatalError)]).await;
     assert_eq!(finalise(&stage, batch).await, [FinishOutcome::Done; 2]);
@@ -102,9 +102,9 @@ async fn a_deadlock_in_the_middle_of_a_batch_leaves_its_outcomes_right() {
 #[tokio::test]
 async fn a_batch_that_failed_half_way_is_repeated_whole_and_recognises_its_first_half() {
     let replies = Replies::nothing_found()
-        .rows("archive_succeeded", vec![[job_cell(1)]])
+        .rows("archive_succeeded", vec![ended(1)])
         .to("move_to_dlq", vec![error(229)])
-        .rows("move_to_dlq", vec![[job_cell(2), text("FatalError")]])
+        .rows("move_to_dlq", vec![buried(2, "FatalError")])
         .rows("find_finished", vec![[job_cell(1), int(0), int(1), NULL]]);
     let stage = Stage::new(replies).await;
     let batch = finishes(vec![succeeded(), dead(FailureReason::FatalError)]).await;

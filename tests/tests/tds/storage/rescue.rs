@@ -29,8 +29,9 @@ async fn scan(replies: Replies) -> (Stage, chokaq::Result<Vec<Zombie>>) {
     (stage, zombies)
 }
 
-fn buried(number: i64, reason: &str) -> [Cell; 5] {
-    [job_cell(number), text("mail"), text("send"), text("dead 🔑"), text(reason)]
+fn gone(number: i64, reason: &str, is_limited: i64) -> [Cell; 6] {
+    let (id, queue, key) = (job_cell(number), text("mail"), text("send"));
+    [id, queue, key, text("dead 🔑"), text(reason), int(is_limited)]
 }
 
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn a_scan_retries_then_buries_then_notes() {
 async fn a_scan_tells_what_runs_again_from_what_is_dead() {
     let replies = Replies::new()
         .rows("retry_zombies", vec![[job_cell(1), text("prüfen 🔎"), text("check"), NULL]])
-        .rows("archive_zombies", vec![buried(2, "Zombie"), buried(3, "Cancelled")])
+        .rows("archive_zombies", vec![gone(2, "Zombie", 0), gone(3, "Cancelled", 0)])
         .rows("note_suspects", vec![[int(5)]]);
     let stage = Stage::new(replies).await;
     let arrivals = stage.storage.work_arrived();
@@ -89,10 +90,21 @@ async fn a_scan_tells_what_runs_again_from_what_is_dead() {
 }
 
 #[tokio::test]
+async fn a_burial_wakes_this_process_where_it_made_room() {
+    for (is_limited, wakes) in [(0, false), (1, true)] {
+        let rows = vec![gone(1, "Zombie", is_limited)];
+        let stage = Stage::new(Replies::nothing_found().rows("archive_zombies", rows)).await;
+        let arrivals = stage.storage.work_arrived();
+        within(stage.storage.archive_zombies(SCAN)).await.expect("an answer");
+        assert_eq!(arrivals.has_changed().expect("the storage lives"), wakes);
+    }
+}
+
+#[tokio::test]
 async fn a_reason_that_this_program_does_not_know_is_an_error_that_shows_it() {
     let replies = Replies::new()
         .to("retry_zombies", empty("retry_zombies"))
-        .rows("archive_zombies", vec![buried(2, "Böse")])
+        .rows("archive_zombies", vec![gone(2, "Böse", 0)])
         .rows("note_suspects", vec![[int(0)]]);
     let (_, zombies) = scan(replies).await;
     let error = zombies.expect_err("no such reason").to_string();

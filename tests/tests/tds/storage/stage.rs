@@ -197,6 +197,16 @@ pub(crate) fn int(number: i64) -> Cell {
 
 pub(crate) const NULL: Cell = Cell::Null;
 
+/// A row that left `JobsHot`, of a queue without a limit.
+pub(crate) fn ended(number: i64) -> [Cell; 2] {
+    [job_cell(number), int(0)]
+}
+
+/// A row that went to the dead-letter queue, of a queue without a limit.
+pub(crate) fn buried(number: i64, reason: &str) -> [Cell; 3] {
+    [job_cell(number), int(0), text(reason)]
+}
+
 /// A row of the claim with this number: its `Seq` is the number, and it has what may be NULL not.
 pub(crate) fn claimed(number: i64) -> [Cell; 16] {
     [
