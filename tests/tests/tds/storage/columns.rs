@@ -215,7 +215,7 @@ pub(crate) fn rows<const N: usize>(name: &str, cells: Vec<[Cell; N]>) -> Step {
 fn selected(sql: &str, name: &str) -> Vec<String> {
     let marked = format!("SELECT /* chokaq:{name} */");
     let is_last = |line: &&str| line.starts_with("SELECT") || line.starts_with("    SELECT");
-    let unmarked = || sql.lines().filter(is_last).next_back().and_then(|line| sql.rfind(line));
+    let unmarked = || sql.lines().rfind(is_last).and_then(|line| sql.rfind(line));
     let start = sql.find(&marked).or_else(unmarked).expect("a SELECT");
     let (mut items, mut depth) = (vec![String::new()], 0);
     for word in sql[start..].split_whitespace() {
