@@ -7,7 +7,8 @@
 -- Twin: set-based; a repeated call recognises its first run in the same answer (a job that waits with no attempt but
 --   with errors can only have come from a resurrect).
 -- Locks: DLQ > Hot. The named exception to the order: DLQ rows are locked by id, one call at a time keeps few of
---   them; nobody waits for a DLQ row while it holds a row of JobsHot.
+--   them. Whoever holds a row of JobsHot only adds rows to JobsDLQ, but for enqueue, which looks for its own id there:
+--   that deadlock (1205) is repeated by both.
 -- Retry: safe, also after 2601 and 2627 (an enqueue took the key meanwhile).
 -- @ids nvarchar(max), a JSON array in the order of the call
 -- @queue nvarchar(255), NULL keeps

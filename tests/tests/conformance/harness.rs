@@ -34,6 +34,11 @@ pub(crate) trait Backend: Send + Sync {
         Duration::from_mins(2)
     }
 
+    /// How long a crowd is let loose on it.
+    fn soak(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
     /// The storage that every claim uses.
     fn storage(&self) -> Arc<dyn Storage>;
 
@@ -114,6 +119,15 @@ impl Db {
 
     pub(crate) async fn now(&self) -> Timestamp {
         self.backend.now().await
+    }
+
+    pub(crate) fn soak(&self) -> Duration {
+        self.backend.soak()
+    }
+
+    /// The ids in Hot, Archive and DLQ, in one snapshot.
+    pub(crate) async fn ids(&self) -> [Vec<JobId>; 3] {
+        self.backend.ids().await
     }
 
     /// One column of a job's row in `JobsHot`.

@@ -31,6 +31,7 @@ mod prelude;
 mod sqlite;
 
 mod cancel;
+mod crowd;
 mod enqueue;
 mod errors;
 mod fairness;

@@ -177,6 +177,10 @@ impl Backend for Mssql {
         Duration::from_mins(15)
     }
 
+    fn soak(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
     fn storage(&self) -> Arc<dyn Storage> {
         self.database().storage.clone()
     }

@@ -64,7 +64,7 @@ pub(crate) fn statements(text: &str) -> Vec<String> {
 }
 
 /// The words of a statement that stand in no parentheses, with their positions.
-fn outer_words(statement: &str) -> Vec<(usize, &str)> {
+pub(crate) fn outer_words(statement: &str) -> Vec<(usize, &str)> {
     let (mut words, mut depth, mut start) = (Vec::new(), 0_usize, None);
     for (at, c) in statement.char_indices().chain([(statement.len(), ' ')]) {
         if c.is_alphanumeric() || c == '_' || c == '@' {

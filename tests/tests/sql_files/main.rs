@@ -2,5 +2,7 @@
 
 mod files;
 mod guards;
+mod list;
+mod mutants;
 mod plans;
 mod shape;

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::files::{QueryFile, migrations, queries};
 
 /// An empty database with every migration.
-fn database() -> Connection {
+pub(crate) fn database() -> Connection {
     let connection = Connection::open_in_memory().expect("memory can be opened");
     rusqlite::vtab::array::load_module(&connection).expect("rarray is built in");
     for migration in migrations() {
@@ -20,16 +20,30 @@ fn is_for_operators(file: &QueryFile) -> bool {
     file.name.starts_with("get_") || caller.is_some_and(|line| line.contains("Operator"))
 }
 
-/// The steps of the plan; `None` for a statement that has none.
+/// The steps of the plan.
 fn plan(connection: &Connection, statement: &str) -> Vec<String> {
-    let sql = format!("EXPLAIN QUERY PLAN {statement}");
-    let mut query = connection.prepare(&sql).unwrap_or_else(|e| panic!("{statement}: {e}"));
+    try_plan(connection, statement).unwrap_or_else(|e| panic!("{statement}: {e}"))
+}
+
+fn try_plan(connection: &Connection, statement: &str) -> rusqlite::Result<Vec<String>> {
+    let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}"))?;
     let mut rows = query.raw_query();
     let mut steps = Vec::new();
-    while let Some(row) = rows.next().expect("a plan is read") {
-        steps.push(row.get::<_, String>("detail").expect("a step is text"));
+    while let Some(row) = rows.next()? {
+        steps.push(row.get("detail")?);
     }
-    steps
+    Ok(steps)
+}
+
+/// Whether each statement can be run, and none of the worker's path walks over a whole table.
+pub(crate) fn is_sound(connection: &Connection, file: &QueryFile) -> bool {
+    let statements = file.statements();
+    let mut plans = statements.iter().map(|s| (s, try_plan(connection, s)));
+    plans.all(|(statement, plan)| {
+        let is_bounded =
+            |steps: Vec<String>| !steps.iter().any(|step| is_unbounded(step, statement));
+        plan.is_ok_and(|steps| is_for_operators(file) || is_bounded(steps))
+    })
 }
 
 /// A walk over a whole table. Two walks are bounded: over the claimed rows, which are as few as the fleet has permits and
