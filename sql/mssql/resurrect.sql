@@ -27,7 +27,7 @@ SELECT CONVERT(uniqueidentifier, j.[value]), MIN(CONVERT(int, j.[key]))
 FROM OPENJSON(@ids) AS j
 GROUP BY CONVERT(uniqueidentifier, j.[value]);
 DECLARE @dead TABLE (
-    Ord int NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL, FailedAtUtc datetime2(3) NOT NULL,
+    Ord int NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL UNIQUE, FailedAtUtc datetime2(3) NOT NULL,
     Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL, IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL
 );
 DECLARE @moved TABLE (
@@ -72,7 +72,7 @@ WHERE NOT EXISTS (
     )
     AND NOT EXISTS (
         SELECT 1 FROM @dead AS e
-        WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
+        WHERE i.IdempotencyKey IS NOT NULL AND e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
     )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
@@ -82,7 +82,7 @@ INSERT /* chokaq:resurrect */ INTO [chokaq].JobsHot (
 )
 SELECT
     m.Id, COALESCE(@queue, m.Queue), m.Type, 0, 1, COALESCE(@priority, m.Priority), 0, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash,
-    m.CreatedAtUtc, @now, DATEADD(millisecond, m.MaxAgeMs % 1000, DATEADD(second, CONVERT(int, m.MaxAgeMs / 1000), @now)),
+    m.CreatedAtUtc, @now, DATEADD(millisecond, CONVERT(int, m.MaxAgeMs % 86400000), DATEADD(day, CONVERT(int, m.MaxAgeMs / 86400000), @now)),
     m.IdempotencyKey, m.CreatedBy, CASE WHEN @edits_tags = 1 THEN @tags ELSE m.Tags END, m.Errors,
     COALESCE(@payload, m.Payload)
 FROM @moved AS m
@@ -94,7 +94,7 @@ INSERT /* chokaq:resurrect */ INTO @out (Id, IsResurrected, IsDead, HolderId)
 SELECT
     i.Id,
     CASE WHEN EXISTS (
-        SELECT 1 FROM [chokaq].JobsHot AS h
+        SELECT 1 FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK)
         WHERE h.Id = i.Id AND h.AttemptCount = 0 AND h.Errors IS NOT NULL
     ) THEN 1 ELSE 0 END,
     CASE WHEN d.Id IS NULL OR m.Id IS NOT NULL THEN 0 ELSE 1 END,
