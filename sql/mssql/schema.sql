@@ -1,5 +1,5 @@
--- The schema after every migration, as plain CREATE statements: what the checks bind the queries against. A test holds it
--- to the migrations. Not run by anything.
+-- The tables after every migration, as plain CREATE statements: what the checks bind the queries against. A test holds them
+-- to the migrations, as another does the procedures in procedures/. Not run by anything.
 
 CREATE TABLE [chokaq].JobsHot (
     -- The insert order, and the order in which several rows are locked; the worker's calls carry it.

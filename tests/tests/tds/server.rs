@@ -58,7 +58,7 @@ impl Script {
             on_request: Arc::new(on_request),
             compatibility_level: 150,
             engine_edition: 3,
-            schema_version: Some(1),
+            schema_version: Some(1_000),
             min_binary: 1,
         }
     }

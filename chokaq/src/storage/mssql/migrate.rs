@@ -27,12 +27,20 @@ struct Migration {
     min_binary: i32,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "0001_three_pillars",
-    sql: include_str!("../../../sql/mssql/migrations/0001_three_pillars.sql"),
-    min_binary: 1,
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "0001_three_pillars",
+        sql: include_str!("../../../sql/mssql/migrations/0001_three_pillars.sql"),
+        min_binary: 1,
+    },
+    Migration {
+        version: 2,
+        name: "0002_enqueue_procedure",
+        sql: include_str!("../../../sql/mssql/migrations/0002_enqueue_procedure.sql"),
+        min_binary: 1,
+    },
+];
 
 const LEDGER: &str = include_str!("../../../sql/mssql/ledger.sql");
 

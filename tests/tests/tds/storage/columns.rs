@@ -216,7 +216,10 @@ fn selected(sql: &str, name: &str) -> Vec<String> {
     let marked = format!("SELECT /* chokaq:{name} */");
     let is_last = |line: &&str| line.starts_with("SELECT") || line.starts_with("    SELECT");
     let unmarked = || sql.lines().rfind(is_last).and_then(|line| sql.rfind(line));
-    let start = sql.find(&marked).or_else(unmarked).expect("a SELECT");
+    // One that sets a variable sends nothing.
+    let sends = |place: &usize| !sql[*place..].lines().next().is_some_and(|l| l.contains(" = "));
+    let marked = sql.match_indices(&marked).map(|(place, _)| place).find(sends);
+    let start = marked.or_else(unmarked).expect("a SELECT");
     let (mut items, mut depth) = (vec![String::new()], 0);
     for word in sql[start..].split_whitespace() {
         if depth == 0 && matches!(word, "FROM" | "OPTION") {
