@@ -89,6 +89,11 @@ impl Answer {
         Ok(rows)
     }
 
+    /// Every result set, however many there are.
+    pub fn all_sets(self) -> Vec<Vec<Row>> {
+        self.sets
+    }
+
     /// The rows of the first result set, where there is one.
     pub fn first_set(self) -> Vec<Row> {
         self.sets.into_iter().next().unwrap_or_default()
@@ -189,7 +194,7 @@ from_column! {
     // The statements answer times and durations in milliseconds.
     Timestamp as "a time": ColumnData::I64(v) => v.map(Self::from_unix_ms), ColumnData::DateTime2(v) => v.and_then(from_datetime2);
     Duration as "a duration": ColumnData::I64(v) => v.map(|ms| Self::from_millis(ms.try_into().unwrap_or(0)));
-    String as "nvarchar": ColumnData::String(v) => v.as_deref().map(str::to_owned);
+    String as "nvarchar": ColumnData::String(v) => v.as_deref().map(str::to_owned), ColumnData::Xml(v) => v.as_ref().map(ToString::to_string);
 }
 
 fn is_null(value: &ColumnData<'static>) -> bool {
