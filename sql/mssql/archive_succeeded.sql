@@ -86,6 +86,15 @@ SELECT
 FROM @moved AS m
 GROUP BY m.Queue;
 
+INSERT /* chokaq:archive_succeeded */ INTO [chokaq].MetricBuckets (BucketUtc, Queue, Shard)
+SELECT @bucket, t.Queue, @shard
+FROM @sum AS t
+WHERE NOT EXISTS (
+        SELECT 1 FROM [chokaq].MetricBuckets AS b WITH (INDEX(PK_MetricBuckets), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
+    )
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
 UPDATE /* chokaq:archive_succeeded */ b
 SET Succeeded = b.Succeeded + t.Succeeded, Failed = b.Failed + t.Failed, DurationMs = b.DurationMs + t.DurationMs
 FROM @sum AS t
@@ -93,12 +102,12 @@ INNER LOOP JOIN [chokaq].MetricBuckets AS b WITH (INDEX(PK_MetricBuckets), FORCE
     ON b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-INSERT /* chokaq:archive_succeeded */ INTO [chokaq].MetricBuckets (BucketUtc, Queue, Shard, Succeeded, Failed, DurationMs)
-SELECT @bucket, t.Queue, @shard, t.Succeeded, t.Failed, t.DurationMs
+INSERT /* chokaq:archive_succeeded */ INTO [chokaq].StatsSummary (Queue, Shard)
+SELECT t.Queue, @shard
 FROM @sum AS t
 WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].MetricBuckets AS b WITH (READCOMMITTEDLOCK)
-        WHERE b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
+        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE s.Queue = t.Queue AND s.Shard = @shard
     )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
@@ -110,18 +119,10 @@ INNER LOOP JOIN [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESE
     ON s.Queue = t.Queue AND s.Shard = @shard
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-INSERT /* chokaq:archive_succeeded */ INTO [chokaq].StatsSummary (Queue, Shard, SucceededTotal, FailedTotal, RetriedTotal, LastActivityUtc)
-SELECT t.Queue, @shard, t.Succeeded, t.Failed, t.Retried, @now
-FROM @sum AS t
-WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (READCOMMITTEDLOCK)
-        WHERE s.Queue = t.Queue AND s.Shard = @shard
-    )
-OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
-
 COMMIT TRANSACTION;
 
 SELECT /* chokaq:archive_succeeded */ m.Id, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
 FROM @moved AS m
-LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+    ON q.Name = m.Queue
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -19,10 +19,10 @@ DECLARE @shard tinyint = @@SPID % 16;
 SET DEADLOCK_PRIORITY LOW;
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
 DECLARE @suspected_before datetime2(3) = DATEADD(millisecond, -(@suspicion_ms % 1000), DATEADD(second, -CONVERT(int, @suspicion_ms / 1000), @now));
-DECLARE @smallest bigint = COALESCE((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);
+DECLARE @smallest bigint = ISNULL((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);
 IF @lease_ms < @smallest
     SET @smallest = @lease_ms;
-DECLARE @before datetime2(3) = DATEADD(millisecond, -(@smallest % 1000), DATEADD(second, -CONVERT(int, @smallest / 1000), @now));
+DECLARE @before datetime2(3) = DATEADD(millisecond, -CONVERT(int, @smallest % 86400000), DATEADD(day, -CONVERT(int, @smallest / 86400000), @now));
 DECLARE @found TABLE (Seq bigint NOT NULL PRIMARY KEY, HeartbeatUtc datetime2(3) NOT NULL);
 
 -- Candidates, by the index alone: no row is locked before the guards have been compared.
@@ -32,8 +32,8 @@ FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_ProcessingHeartbeat), FORCESEE
 LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = h.Queue
 WHERE h.Status = 2 AND h.HeartbeatUtc < @before
     AND h.HeartbeatUtc < DATEADD(
-        millisecond, -(COALESCE(q.ZombieTimeoutMs, @lease_ms) % 1000),
-        DATEADD(second, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) / 1000), @now)
+        millisecond, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) % 86400000),
+        DATEADD(day, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) / 86400000), @now)
     )
     AND h.SuspectUtc <= @suspected_before
 ORDER BY h.HeartbeatUtc
@@ -128,6 +128,15 @@ SELECT m.Queue, 0, COUNT(*), 0, 0
 FROM @moved AS m
 GROUP BY m.Queue;
 
+INSERT /* chokaq:archive_zombies */ INTO [chokaq].MetricBuckets (BucketUtc, Queue, Shard)
+SELECT @bucket, t.Queue, @shard
+FROM @sum AS t
+WHERE NOT EXISTS (
+        SELECT 1 FROM [chokaq].MetricBuckets AS b WITH (INDEX(PK_MetricBuckets), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
+    )
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
 UPDATE /* chokaq:archive_zombies */ b
 SET Succeeded = b.Succeeded + t.Succeeded, Failed = b.Failed + t.Failed, DurationMs = b.DurationMs + t.DurationMs
 FROM @sum AS t
@@ -135,12 +144,12 @@ INNER LOOP JOIN [chokaq].MetricBuckets AS b WITH (INDEX(PK_MetricBuckets), FORCE
     ON b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-INSERT /* chokaq:archive_zombies */ INTO [chokaq].MetricBuckets (BucketUtc, Queue, Shard, Succeeded, Failed, DurationMs)
-SELECT @bucket, t.Queue, @shard, t.Succeeded, t.Failed, t.DurationMs
+INSERT /* chokaq:archive_zombies */ INTO [chokaq].StatsSummary (Queue, Shard)
+SELECT t.Queue, @shard
 FROM @sum AS t
 WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].MetricBuckets AS b WITH (READCOMMITTEDLOCK)
-        WHERE b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
+        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE s.Queue = t.Queue AND s.Shard = @shard
     )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
@@ -152,20 +161,12 @@ INNER LOOP JOIN [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESE
     ON s.Queue = t.Queue AND s.Shard = @shard
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-INSERT /* chokaq:archive_zombies */ INTO [chokaq].StatsSummary (Queue, Shard, SucceededTotal, FailedTotal, RetriedTotal, LastActivityUtc)
-SELECT t.Queue, @shard, t.Succeeded, t.Failed, t.Retried, @now
-FROM @sum AS t
-WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (READCOMMITTEDLOCK)
-        WHERE s.Queue = t.Queue AND s.Shard = @shard
-    )
-OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
-
 COMMIT TRANSACTION;
 
 SELECT /* chokaq:archive_zombies */
     m.Id, m.Queue, m.Type, m.WorkerId,
     CASE WHEN m.CancelRequestedUtc IS NULL THEN N'Zombie' ELSE N'Cancelled' END AS Reason, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END AS IsLimited
 FROM @moved AS m
-LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+    ON q.Name = m.Queue
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

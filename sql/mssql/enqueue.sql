@@ -6,7 +6,8 @@
 --   back, and the call run again finds the winner.
 -- Twin: takes the whole call as JSON. A missing queue is inserted in a statement of its own, before the transaction:
 --   an enqueue holds no lock on Queues.
--- Locks: Hot > Archive > DLQ. Waits only for a row with the same id or key. The look into history keeps no lock.
+-- Locks: Hot > Archive > DLQ. Waits only for a row with the same id or key: two calls with the same
+--   keys in another order may deadlock (1205), and so may a resurrect: the run after it finds the winner. The look into history keeps no lock.
 -- Retry: safe, also after 2601 and 2627: its own jobs are found by their ids, wherever they are by now.
 -- @jobs nvarchar(max), [{"i": Id, "q": queue, "y": type, "b": payload, "g": tags, "k": key, "c": created by, "p": priority, "r": retries, "to": timeout in ms, "ma": max age in ms, "oc": on crash, "ds": delay in s, "dm": and ms, "at": due time, ISO 8601}]
 -- Answers: Ord (from 0, as in the call), IsStored, HolderId; where neither holds the holder has just finished: run it
@@ -41,13 +42,23 @@ CROSS APPLY OPENJSON(a.[value]) WITH (
     MaxRetries int '$.r', TimeoutMs bigint '$.to', MaxAgeMs bigint '$.ma', OnCrash tinyint '$.oc', DelayS int '$.ds',
     DelayMs int '$.dm', DueAt datetime2(3) '$.at'
 ) AS j;
+-- The first of the call with each key. Not clustered: the two names may take 1,020 bytes.
+DECLARE @first TABLE (
+    Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL, IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    Ord int NOT NULL, PRIMARY KEY NONCLUSTERED (Type, IdempotencyKey)
+);
+INSERT INTO @first (Type, IdempotencyKey, Ord)
+SELECT i.Type, i.IdempotencyKey, MIN(i.Ord)
+FROM @in AS i
+WHERE i.IdempotencyKey IS NOT NULL
+GROUP BY i.Type, i.IdempotencyKey;
 DECLARE @new TABLE (Seq bigint NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL);
 DECLARE @out TABLE (Ord int NOT NULL PRIMARY KEY, IsStored bit NOT NULL, HolderId uniqueidentifier NULL);
 
 INSERT /* chokaq:enqueue */ INTO [chokaq].Queues (Name, UpdatedAtUtc)
 SELECT DISTINCT i.Queue, @now
 FROM @in AS i
-WHERE NOT EXISTS (SELECT 1 FROM [chokaq].Queues AS q WHERE q.Name = i.Queue)
+WHERE NOT EXISTS (SELECT 1 FROM [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) WHERE q.Name = i.Queue)
 OPTION (MAXDOP 1, KEEPFIXED PLAN);
 
 BEGIN TRANSACTION;
@@ -60,7 +71,7 @@ OUTPUT inserted.Seq, inserted.Id INTO @new (Seq, Id)
 SELECT
     i.Id, i.Queue, i.Type, 0, CASE WHEN i.DueUtc > @now THEN 0 ELSE 1 END, i.Priority, 0, i.MaxRetries, i.TimeoutMs,
     i.MaxAgeMs, i.OnCrash, @now, i.DueUtc,
-    DATEADD(millisecond, i.MaxAgeMs % 1000, DATEADD(second, CONVERT(int, i.MaxAgeMs / 1000), i.DueUtc)),
+    DATEADD(millisecond, CONVERT(int, i.MaxAgeMs % 86400000), DATEADD(day, CONVERT(int, i.MaxAgeMs / 86400000), i.DueUtc)),
     i.IdempotencyKey, i.CreatedBy, i.Tags, i.Payload
 FROM @in AS i
 WHERE NOT EXISTS (
@@ -71,9 +82,12 @@ WHERE NOT EXISTS (
         SELECT 1 FROM [chokaq].JobsHot AS k WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
         WHERE k.Type = i.Type AND k.IdempotencyKey = i.IdempotencyKey AND k.IdempotencyKey IS NOT NULL
     )
-    AND NOT EXISTS (
-        SELECT 1 FROM @in AS e
-        WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
+    AND (
+        i.IdempotencyKey IS NULL
+        OR EXISTS (
+            SELECT 1 FROM @first AS f
+            WHERE f.Type = i.Type AND f.IdempotencyKey = i.IdempotencyKey AND f.Ord = i.Ord
+        )
     )
 ORDER BY i.Ord
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
@@ -93,14 +107,24 @@ SELECT
     i.Ord,
     CASE
         WHEN EXISTS (SELECT 1 FROM @new AS n WHERE n.Id = i.Id)
-            OR EXISTS (SELECT 1 FROM [chokaq].JobsHot AS h WHERE h.Id = i.Id)
-            OR EXISTS (SELECT 1 FROM [chokaq].JobsArchive AS a WHERE a.Id = i.Id)
-            OR EXISTS (SELECT 1 FROM [chokaq].JobsDLQ AS d WHERE d.Id = i.Id) THEN 1
+            OR EXISTS (SELECT 1 FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK) WHERE h.Id = i.Id)
+            OR EXISTS (SELECT 1 FROM [chokaq].JobsArchive AS a WITH (INDEX(IX_JobsArchive_Id), FORCESEEK) WHERE a.Id = i.Id)
+            OR EXISTS (SELECT 1 FROM [chokaq].JobsDLQ AS d WITH (INDEX(IX_JobsDLQ_Id), FORCESEEK) WHERE d.Id = i.Id) THEN 1
         ELSE 0
     END,
-    (
-        SELECT h.Id FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK)
-        WHERE h.Type = i.Type AND h.IdempotencyKey = i.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
+    -- ISNULL, not COALESCE: that would look twice.
+    ISNULL(
+        (
+            SELECT h.Id FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK)
+            WHERE h.Type = i.Type AND h.IdempotencyKey = i.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
+        ),
+        -- An earlier one of this call, which has finished since a first run of it.
+        (
+            SELECT e.Id
+            FROM @first AS f
+            INNER JOIN @in AS e ON e.Ord = f.Ord
+            WHERE f.Type = i.Type AND f.IdempotencyKey = i.IdempotencyKey AND f.Ord < i.Ord
+        )
     )
 FROM @in AS i
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

@@ -5,13 +5,14 @@
 -- Invariant: a row is claimed by one fetch only: it is locked by the walk that chose it, and Status = 0 is compared
 --   in the statement that claims. Priority is strict within a queue. MaxWorkers: whoever counts holds the lock on the
 --   row of the queue until the commit, so nobody claims between its count and its claim. A paused or inactive queue
---   gives nothing; of a limited queue the settings are read again under the lock.
+--   gives nothing: the settings are read again under a lock on the row of the queue that is kept to the commit, of its own
+--   for a limited queue and shared for the others.
 -- Twin: chooses and locks in one statement, promotes and shares in the same call, and returns the payloads after the
 --   commit. Each limited queue is a transaction of its own: a count may wait for a row that another worker is
 --   finishing, and no other row is held meanwhile. Bytes are those of UTF-16.
 -- Locks: Queues > Hot. READPAST on both: a busy queue row is answered as IsBusy, a busy job is left to whoever has
 --   it. The count alone waits, and holds only the row of its queue.
--- Retry: after a lost reply find_claimed comes first; then safe.
+-- Retry: after any failure find_claimed comes first, as queues are committed one by one; then safe.
 -- @worker nvarchar(255)
 -- @lease uniqueidentifier
 -- @queues nvarchar(max), a JSON array of names; NULL for all
@@ -89,7 +90,9 @@ IF @take > 0
     INSERT /* chokaq:fetch_next_batch */ INTO @heads (Name, IsLimited, PassedOver, Taken, IsExhausted, IsFull, IsBusy)
     SELECT q.Name, CASE WHEN q.MaxWorkers IS NULL THEN 0 ELSE 1 END, COALESCE(w.PassedOver, 0), 0, 0, 0, 0
     FROM @served AS s
-    INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = s.Name
+    -- A queue whose settings are being changed is not served this time: nobody waits behind an operator who waits.
+    INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+        ON q.Name = s.Name
     CROSS APPLY (
         SELECT TOP (1) f.Priority, f.ScheduledAtUtc
         FROM [chokaq].JobsHot AS f WITH (INDEX(IX_JobsHot_Fetch), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
@@ -102,8 +105,9 @@ IF @take > 0
     OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 DECLARE @claimed TABLE (
-    Ord int IDENTITY(1, 1) NOT NULL PRIMARY KEY, Seq bigint NOT NULL, Place int NOT NULL, Bytes bigint NOT NULL
+    Ord int IDENTITY(1, 1) NOT NULL PRIMARY KEY, Seq bigint NOT NULL UNIQUE, Place int NOT NULL, Bytes bigint NOT NULL
 );
+DECLARE @open TABLE (Name nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY);
 DECLARE @last int = (SELECT COUNT(*) FROM @heads);
 DECLARE @fair int = CASE WHEN @last = 0 THEN 0 ELSE (@take + @last - 1) / @last END;
 DECLARE @pass int = 1, @place int = 1, @left int = @take, @left_limited int = @take_limited, @is_full bit = 0;
@@ -158,8 +162,30 @@ BEGIN
                     UPDATE @heads SET IsFull = 1 WHERE Place = @place;
             END
         END
-        ELSE IF @@TRANCOUNT = 0
-            BEGIN TRANSACTION;
+        ELSE
+        BEGIN
+            IF @@TRANCOUNT = 0
+            BEGIN
+                BEGIN TRANSACTION;
+
+                -- Shared, by name, before any row of JobsHot, and kept until the commit: whoever sets a limit or a pause
+                -- waits for these claims, and whoever counts after it sees them.
+                DELETE FROM @open;
+                INSERT /* chokaq:fetch_next_batch */ INTO @open (Name)
+                SELECT q.Name
+                FROM @served AS s
+                INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, REPEATABLEREAD, ROWLOCK) ON q.Name = s.Name
+                WHERE q.IsPaused = 0 AND q.IsActive = 1 AND q.MaxWorkers IS NULL
+                    AND EXISTS (SELECT 1 FROM @heads AS d WHERE d.Name = s.Name AND d.IsLimited = 0)
+                OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+            END
+
+            IF NOT EXISTS (SELECT 1 FROM @open AS o WHERE o.Name = @queue)
+            BEGIN
+                UPDATE @heads SET IsBusy = 1 WHERE Place = @place;
+                SET @n = 0;
+            END
+        END
 
         IF @n > 0
         BEGIN
@@ -171,7 +197,7 @@ BEGIN
                 WITH (INDEX(IX_JobsHot_Fetch), FORCESEEK, UPDLOCK, READPAST, ROWLOCK, READCOMMITTEDLOCK)
             WHERE h.Queue = @queue AND h.Status = 0 AND h.IsReady = 1 AND h.WorkerId IS NULL
             ORDER BY h.Priority DESC, h.ScheduledAtUtc, h.Seq
-            OPTION (MAXDOP 1, KEEPFIXED PLAN);
+            OPTION (MAXDOP 1, KEEPFIXED PLAN, OPTIMIZE FOR (@n = 1));
             SET @got = @@ROWCOUNT;
             IF @got < @n
                 UPDATE @heads SET IsExhausted = 1 WHERE Place = @place;

@@ -13,17 +13,30 @@ DECLARE @in TABLE (Id uniqueidentifier NOT NULL PRIMARY KEY, LeaseId uniqueident
 INSERT INTO @in (Id, LeaseId)
 SELECT j.Id, j.LeaseId
 FROM OPENJSON(@items) WITH (Id uniqueidentifier '$.i', LeaseId uniqueidentifier '$.l') AS j;
+DECLARE @at TABLE (
+    Id uniqueidentifier NOT NULL PRIMARY KEY, LeaseId uniqueidentifier NOT NULL,
+    Seq bigint NULL, FinishedAtUtc datetime2(3) NULL, FailedAtUtc datetime2(3) NULL
+);
+
+-- Their places, by the indexes on Id alone: no lock on an index is held while a row is waited for.
+INSERT /* chokaq:find_finished */ INTO @at (Id, LeaseId, Seq, FinishedAtUtc, FailedAtUtc)
+SELECT i.Id, i.LeaseId, p.Seq, a.FinishedAtUtc, d.FailedAtUtc
+FROM @in AS i
+LEFT LOOP JOIN [chokaq].JobsHot AS p WITH (INDEX(IX_JobsHot_Id), FORCESEEK) ON p.Id = i.Id
+LEFT LOOP JOIN [chokaq].JobsArchive AS a WITH (INDEX(IX_JobsArchive_Id), FORCESEEK) ON a.Id = i.Id
+LEFT LOOP JOIN [chokaq].JobsDLQ AS d WITH (INDEX(IX_JobsDLQ_Id), FORCESEEK) ON d.Id = i.Id
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 SELECT /* chokaq:find_finished */
     i.Id,
     CASE WHEN p.Id IS NULL THEN 0 ELSE 1 END AS IsPending,
     CASE WHEN a.Id IS NULL THEN 0 ELSE 1 END AS IsArchived,
     d.Reason AS DeadReason
-FROM @in AS i
-LEFT LOOP JOIN [chokaq].JobsHot AS p WITH (INDEX(IX_JobsHot_Id), FORCESEEK)
-    ON p.Id = i.Id AND p.LeaseId = i.LeaseId AND p.WorkerId IS NULL AND p.Status = 0
-LEFT LOOP JOIN [chokaq].JobsArchive AS a WITH (INDEX(IX_JobsArchive_Id), FORCESEEK)
-    ON a.Id = i.Id AND a.LeaseId = i.LeaseId
-LEFT LOOP JOIN [chokaq].JobsDLQ AS d WITH (INDEX(IX_JobsDLQ_Id), FORCESEEK)
-    ON d.Id = i.Id AND d.LeaseId = i.LeaseId
+FROM @at AS i
+LEFT LOOP JOIN [chokaq].JobsHot AS p WITH (INDEX(PK_JobsHot), FORCESEEK)
+    ON p.Seq = i.Seq AND p.LeaseId = i.LeaseId AND p.WorkerId IS NULL AND p.Status = 0
+LEFT LOOP JOIN [chokaq].JobsArchive AS a WITH (INDEX(PK_JobsArchive), FORCESEEK)
+    ON a.FinishedAtUtc = i.FinishedAtUtc AND a.Id = i.Id AND a.LeaseId = i.LeaseId
+LEFT LOOP JOIN [chokaq].JobsDLQ AS d WITH (INDEX(PK_JobsDLQ), FORCESEEK)
+    ON d.FailedAtUtc = i.FailedAtUtc AND d.Id = i.Id AND d.LeaseId = i.LeaseId
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

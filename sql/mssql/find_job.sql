@@ -9,6 +9,21 @@
 -- Answers: at most one row; Place is 0 for JobsHot, 1 for JobsArchive, 2 for JobsDLQ. Two rows: it moved while it was
 --   read, take the one with the greater Place.
 SET NOCOUNT ON;
+DECLARE @seq bigint, @finished datetime2(3), @failed datetime2(3);
+
+-- Its place, by the indexes on Id alone: no lock on an index is held while a row is waited for.
+SELECT /* chokaq:find_job */ @seq = h.Seq
+FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK)
+WHERE h.Id = @id
+OPTION (MAXDOP 1, KEEPFIXED PLAN);
+SELECT /* chokaq:find_job */ @finished = a.FinishedAtUtc
+FROM [chokaq].JobsArchive AS a WITH (INDEX(IX_JobsArchive_Id), FORCESEEK)
+WHERE a.Id = @id
+OPTION (MAXDOP 1, KEEPFIXED PLAN);
+SELECT /* chokaq:find_job */ @failed = d.FailedAtUtc
+FROM [chokaq].JobsDLQ AS d WITH (INDEX(IX_JobsDLQ_Id), FORCESEEK)
+WHERE d.Id = @id
+OPTION (MAXDOP 1, KEEPFIXED PLAN);
 
 SELECT /* chokaq:find_job */
     0 AS Place,
@@ -36,8 +51,8 @@ SELECT /* chokaq:find_job */
     CONVERT(nvarchar(max), NULL) AS [Output],
     CONVERT(nvarchar(max), NULL) AS OutputNote,
     x.Errors
-FROM [chokaq].JobsHot AS x WITH (INDEX(IX_JobsHot_Id), FORCESEEK)
-WHERE x.Id = @id
+FROM [chokaq].JobsHot AS x WITH (INDEX(PK_JobsHot), FORCESEEK)
+WHERE x.Seq = @seq AND x.Id = @id
 UNION ALL
 SELECT
     1 AS Place,
@@ -65,8 +80,8 @@ SELECT
     x.[Output] AS [Output],
     x.OutputNote AS OutputNote,
     x.Errors
-FROM [chokaq].JobsArchive AS x WITH (INDEX(IX_JobsArchive_Id), FORCESEEK)
-WHERE x.Id = @id
+FROM [chokaq].JobsArchive AS x WITH (INDEX(PK_JobsArchive), FORCESEEK)
+WHERE x.FinishedAtUtc = @finished AND x.Id = @id
 UNION ALL
 SELECT
     2 AS Place,
@@ -94,6 +109,6 @@ SELECT
     CONVERT(nvarchar(max), NULL) AS [Output],
     CONVERT(nvarchar(max), NULL) AS OutputNote,
     x.Errors
-FROM [chokaq].JobsDLQ AS x WITH (INDEX(IX_JobsDLQ_Id), FORCESEEK)
-WHERE x.Id = @id
+FROM [chokaq].JobsDLQ AS x WITH (INDEX(PK_JobsDLQ), FORCESEEK)
+WHERE x.FailedAtUtc = @failed AND x.Id = @id
 OPTION (FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

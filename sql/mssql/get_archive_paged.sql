@@ -26,11 +26,23 @@ IF @queue IS NULL
     ORDER BY x.FinishedAtUtc DESC, x.Id DESC
     OPTION (MAXDOP 1, KEEPFIXED PLAN);
 ELSE
-    SELECT /* chokaq:get_archive_paged */ TOP (@limit)
-        x.Id, x.Queue, x.Type, x.Tags, x.AttemptCount, DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs,
-        DATEDIFF_BIG(millisecond, '19700101', x.StartedAtUtc) AS StartedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FinishedAtUtc) AS FinishedAtMs,
-        x.WorkerId, x.[Output]
+BEGIN
+    DECLARE @page TABLE (AtUtc datetime2(3) NOT NULL, Id uniqueidentifier NOT NULL, PRIMARY KEY (AtUtc, Id));
+
+    -- The page, by the index alone: no lock on it is held while a row is waited for.
+    INSERT /* chokaq:get_archive_paged */ INTO @page (AtUtc, Id)
+    SELECT TOP (@limit) x.FinishedAtUtc, x.Id
     FROM [chokaq].JobsArchive AS x WITH (INDEX(IX_JobsArchive_Queue), FORCESEEK)
     WHERE x.Queue = @queue AND x.FinishedAtUtc <= @after_at AND (x.FinishedAtUtc < @after_at OR x.Id < @after_id)
     ORDER BY x.FinishedAtUtc DESC, x.Id DESC
     OPTION (MAXDOP 1, KEEPFIXED PLAN);
+
+    SELECT /* chokaq:get_archive_paged */
+        x.Id, x.Queue, x.Type, x.Tags, x.AttemptCount, DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs,
+        DATEDIFF_BIG(millisecond, '19700101', x.StartedAtUtc) AS StartedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FinishedAtUtc) AS FinishedAtMs,
+        x.WorkerId, x.[Output]
+    FROM @page AS i
+    INNER LOOP JOIN [chokaq].JobsArchive AS x WITH (INDEX(PK_JobsArchive), FORCESEEK) ON x.FinishedAtUtc = i.AtUtc AND x.Id = i.Id
+    ORDER BY x.FinishedAtUtc DESC, x.Id DESC
+    OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+END

@@ -25,10 +25,22 @@ IF @queue IS NULL
     ORDER BY x.FailedAtUtc DESC, x.Id DESC
     OPTION (MAXDOP 1, KEEPFIXED PLAN);
 ELSE
-    SELECT /* chokaq:get_dlq_paged */ TOP (@limit)
-        x.Id, x.Queue, x.Type, x.Tags, x.Reason, x.Error, x.AttemptCount,
-        DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FailedAtUtc) AS FailedAtMs, x.WorkerId
+BEGIN
+    DECLARE @page TABLE (AtUtc datetime2(3) NOT NULL, Id uniqueidentifier NOT NULL, PRIMARY KEY (AtUtc, Id));
+
+    -- The page, by the index alone: no lock on it is held while a row is waited for.
+    INSERT /* chokaq:get_dlq_paged */ INTO @page (AtUtc, Id)
+    SELECT TOP (@limit) x.FailedAtUtc, x.Id
     FROM [chokaq].JobsDLQ AS x WITH (INDEX(IX_JobsDLQ_Queue), FORCESEEK)
     WHERE x.Queue = @queue AND x.FailedAtUtc <= @after_at AND (x.FailedAtUtc < @after_at OR x.Id < @after_id)
     ORDER BY x.FailedAtUtc DESC, x.Id DESC
     OPTION (MAXDOP 1, KEEPFIXED PLAN);
+
+    SELECT /* chokaq:get_dlq_paged */
+        x.Id, x.Queue, x.Type, x.Tags, x.Reason, x.Error, x.AttemptCount,
+        DATEDIFF_BIG(millisecond, '19700101', x.CreatedAtUtc) AS CreatedAtMs, DATEDIFF_BIG(millisecond, '19700101', x.FailedAtUtc) AS FailedAtMs, x.WorkerId
+    FROM @page AS i
+    INNER LOOP JOIN [chokaq].JobsDLQ AS x WITH (INDEX(PK_JobsDLQ), FORCESEEK) ON x.FailedAtUtc = i.AtUtc AND x.Id = i.Id
+    ORDER BY x.FailedAtUtc DESC, x.Id DESC
+    OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+END

@@ -13,10 +13,10 @@ FROM (
     SELECT TOP (1000)
         x.Type, x.Reason, x.FailedAtUtc,
         -- A pair of surrogates is not cut in two: half of one is no text for the client.
-        LEFT(
+        CONVERT(nvarchar(200), LEFT(
             COALESCE(x.Error, N''),
             CASE WHEN UNICODE(SUBSTRING(x.Error, 200, 1)) BETWEEN 55296 AND 56319 THEN 199 ELSE 200 END
-        ) AS ErrorStart
+        )) COLLATE Latin1_General_100_BIN2 AS ErrorStart
     FROM [chokaq].JobsDLQ AS x WITH (INDEX(PK_JobsDLQ))
     ORDER BY x.FailedAtUtc DESC, x.Id DESC
 ) AS g

@@ -43,6 +43,19 @@ DELETE i
 FROM @in AS i
 WHERE EXISTS (SELECT 1 FROM @out AS o WHERE o.Seq = i.Seq);
 
+-- Whoever has a row locked has mostly not taken it: what still shows the lease needs no wait.
+INSERT /* chokaq:keep_alive */ INTO @out (Seq, IsRenewed, CancelRequestedUtc)
+SELECT h.Seq, 0, h.CancelRequestedUtc
+FROM @in AS i
+INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, READUNCOMMITTED) ON h.Seq = i.Seq
+WHERE h.WorkerId = @worker AND h.LeaseId = i.LeaseId AND h.Status = 2
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
+DELETE i
+FROM @in AS i
+WHERE EXISTS (SELECT 1 FROM @out AS o WHERE o.Seq = i.Seq);
+
+-- The rest is gone, or is changed by a transaction that may still roll back: wait for it, one row at a time.
 INSERT /* chokaq:keep_alive */ INTO @out (Seq, IsRenewed, CancelRequestedUtc)
 SELECT h.Seq, 0, h.CancelRequestedUtc
 FROM @in AS i

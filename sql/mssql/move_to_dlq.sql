@@ -118,6 +118,15 @@ SELECT m.Queue, 0, COUNT(*), 0, 0
 FROM @moved AS m
 GROUP BY m.Queue;
 
+INSERT /* chokaq:move_to_dlq */ INTO [chokaq].MetricBuckets (BucketUtc, Queue, Shard)
+SELECT @bucket, t.Queue, @shard
+FROM @sum AS t
+WHERE NOT EXISTS (
+        SELECT 1 FROM [chokaq].MetricBuckets AS b WITH (INDEX(PK_MetricBuckets), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
+    )
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
 UPDATE /* chokaq:move_to_dlq */ b
 SET Succeeded = b.Succeeded + t.Succeeded, Failed = b.Failed + t.Failed, DurationMs = b.DurationMs + t.DurationMs
 FROM @sum AS t
@@ -125,12 +134,12 @@ INNER LOOP JOIN [chokaq].MetricBuckets AS b WITH (INDEX(PK_MetricBuckets), FORCE
     ON b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-INSERT /* chokaq:move_to_dlq */ INTO [chokaq].MetricBuckets (BucketUtc, Queue, Shard, Succeeded, Failed, DurationMs)
-SELECT @bucket, t.Queue, @shard, t.Succeeded, t.Failed, t.DurationMs
+INSERT /* chokaq:move_to_dlq */ INTO [chokaq].StatsSummary (Queue, Shard)
+SELECT t.Queue, @shard
 FROM @sum AS t
 WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].MetricBuckets AS b WITH (READCOMMITTEDLOCK)
-        WHERE b.BucketUtc = @bucket AND b.Queue = t.Queue AND b.Shard = @shard
+        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE s.Queue = t.Queue AND s.Shard = @shard
     )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
@@ -142,15 +151,6 @@ INNER LOOP JOIN [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESE
     ON s.Queue = t.Queue AND s.Shard = @shard
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-INSERT /* chokaq:move_to_dlq */ INTO [chokaq].StatsSummary (Queue, Shard, SucceededTotal, FailedTotal, RetriedTotal, LastActivityUtc)
-SELECT t.Queue, @shard, t.Succeeded, t.Failed, t.Retried, @now
-FROM @sum AS t
-WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (READCOMMITTEDLOCK)
-        WHERE s.Queue = t.Queue AND s.Shard = @shard
-    )
-OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
-
 COMMIT TRANSACTION;
 
 SELECT /* chokaq:move_to_dlq */
@@ -158,5 +158,6 @@ SELECT /* chokaq:move_to_dlq */
     COALESCE(i.Reason, CASE WHEN m.CancelRequestedUtc IS NULL THEN N'RetryLifetimeExpired' ELSE N'Cancelled' END) AS Reason
 FROM @moved AS m
 INNER LOOP JOIN @in AS i ON i.Seq = m.Seq
-LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = m.Queue
+LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+    ON q.Name = m.Queue
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);

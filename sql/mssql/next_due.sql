@@ -38,16 +38,18 @@ WHERE q.IsPaused = 0 AND q.IsActive = 1
     ))
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
-IF EXISTS (
-    SELECT 1
-    FROM @open AS q
-    CROSS APPLY (
-        SELECT TOP (1) f.Priority, f.ScheduledAtUtc
-        FROM [chokaq].JobsHot AS f WITH (INDEX(IX_JobsHot_Fetch), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
-        WHERE f.Queue = q.Name AND f.Status = 0 AND f.IsReady = 1
-        ORDER BY f.Priority DESC, f.ScheduledAtUtc, f.Seq
-    ) AS e
-)
+DECLARE @is_ready bit = 0;
+SELECT /* chokaq:next_due */ TOP (1) @is_ready = 1
+FROM @open AS q
+CROSS APPLY (
+    SELECT TOP (1) f.Priority, f.ScheduledAtUtc
+    FROM [chokaq].JobsHot AS f WITH (INDEX(IX_JobsHot_Fetch), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+    WHERE f.Queue = q.Name AND f.Status = 0 AND f.IsReady = 1
+    ORDER BY f.Priority DESC, f.ScheduledAtUtc, f.Seq
+) AS e
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
+IF @is_ready = 1
     SELECT CONVERT(bigint, 0) AS DueMs;
 ELSE
 BEGIN

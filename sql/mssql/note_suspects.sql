@@ -13,10 +13,10 @@ SET NOCOUNT ON;
 SET XACT_ABORT ON;
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
 SET DEADLOCK_PRIORITY LOW;
-DECLARE @smallest bigint = COALESCE((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);
+DECLARE @smallest bigint = ISNULL((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);
 IF @lease_ms < @smallest
     SET @smallest = @lease_ms;
-DECLARE @before datetime2(3) = DATEADD(millisecond, -(@smallest % 1000), DATEADD(second, -CONVERT(int, @smallest / 1000), @now));
+DECLARE @before datetime2(3) = DATEADD(millisecond, -CONVERT(int, @smallest % 86400000), DATEADD(day, -CONVERT(int, @smallest / 86400000), @now));
 DECLARE @found TABLE (Seq bigint NOT NULL PRIMARY KEY, HeartbeatUtc datetime2(3) NOT NULL);
 
 -- Candidates, by the index alone: no row is locked before the guards have been compared.
@@ -26,8 +26,8 @@ FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_ProcessingHeartbeat), FORCESEE
 LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = h.Queue
 WHERE h.Status = 2 AND h.HeartbeatUtc < @before
     AND h.HeartbeatUtc < DATEADD(
-        millisecond, -(COALESCE(q.ZombieTimeoutMs, @lease_ms) % 1000),
-        DATEADD(second, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) / 1000), @now)
+        millisecond, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) % 86400000),
+        DATEADD(day, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) / 86400000), @now)
     )
     AND h.SuspectUtc IS NULL
 ORDER BY h.HeartbeatUtc

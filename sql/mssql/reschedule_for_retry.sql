@@ -83,21 +83,21 @@ SELECT o.Queue, 0, 0, COUNT(*), 0
 FROM @out AS o
 GROUP BY o.Queue;
 
+INSERT /* chokaq:reschedule_for_retry */ INTO [chokaq].StatsSummary (Queue, Shard)
+SELECT t.Queue, @shard
+FROM @sum AS t
+WHERE NOT EXISTS (
+        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE s.Queue = t.Queue AND s.Shard = @shard
+    )
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
 UPDATE /* chokaq:reschedule_for_retry */ s
 SET SucceededTotal = s.SucceededTotal + t.Succeeded, FailedTotal = s.FailedTotal + t.Failed,
     RetriedTotal = s.RetriedTotal + t.Retried, LastActivityUtc = @now
 FROM @sum AS t
 INNER LOOP JOIN [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK)
     ON s.Queue = t.Queue AND s.Shard = @shard
-OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
-
-INSERT /* chokaq:reschedule_for_retry */ INTO [chokaq].StatsSummary (Queue, Shard, SucceededTotal, FailedTotal, RetriedTotal, LastActivityUtc)
-SELECT t.Queue, @shard, t.Succeeded, t.Failed, t.Retried, @now
-FROM @sum AS t
-WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (READCOMMITTEDLOCK)
-        WHERE s.Queue = t.Queue AND s.Shard = @shard
-    )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;

@@ -7,7 +7,8 @@
 -- Twin: set-based; a repeated call recognises its first run in the same answer (a job that waits with no attempt but
 --   with errors can only have come from a resurrect).
 -- Locks: DLQ > Hot. The named exception to the order: DLQ rows are locked by id, one call at a time keeps few of
---   them; nobody waits for a DLQ row while it holds a row of JobsHot.
+--   them. Whoever holds a row of JobsHot only adds rows to JobsDLQ, but for enqueue, which looks for its own id there:
+--   that deadlock (1205) is repeated by both.
 -- Retry: safe, also after 2601 and 2627 (an enqueue took the key meanwhile).
 -- @ids nvarchar(max), a JSON array in the order of the call
 -- @queue nvarchar(255), NULL keeps
@@ -26,7 +27,7 @@ SELECT CONVERT(uniqueidentifier, j.[value]), MIN(CONVERT(int, j.[key]))
 FROM OPENJSON(@ids) AS j
 GROUP BY CONVERT(uniqueidentifier, j.[value]);
 DECLARE @dead TABLE (
-    Ord int NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL, FailedAtUtc datetime2(3) NOT NULL,
+    Ord int NOT NULL PRIMARY KEY, Id uniqueidentifier NOT NULL UNIQUE, FailedAtUtc datetime2(3) NOT NULL,
     Type nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL, IdempotencyKey nvarchar(255) COLLATE Latin1_General_100_BIN2 NULL
 );
 DECLARE @moved TABLE (
@@ -71,7 +72,7 @@ WHERE NOT EXISTS (
     )
     AND NOT EXISTS (
         SELECT 1 FROM @dead AS e
-        WHERE e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
+        WHERE i.IdempotencyKey IS NOT NULL AND e.Ord < i.Ord AND e.Type = i.Type AND e.IdempotencyKey = i.IdempotencyKey
     )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
@@ -81,7 +82,7 @@ INSERT /* chokaq:resurrect */ INTO [chokaq].JobsHot (
 )
 SELECT
     m.Id, COALESCE(@queue, m.Queue), m.Type, 0, 1, COALESCE(@priority, m.Priority), 0, m.MaxRetries, m.TimeoutMs, m.MaxAgeMs, m.OnCrash,
-    m.CreatedAtUtc, @now, DATEADD(millisecond, m.MaxAgeMs % 1000, DATEADD(second, CONVERT(int, m.MaxAgeMs / 1000), @now)),
+    m.CreatedAtUtc, @now, DATEADD(millisecond, CONVERT(int, m.MaxAgeMs % 86400000), DATEADD(day, CONVERT(int, m.MaxAgeMs / 86400000), @now)),
     m.IdempotencyKey, m.CreatedBy, CASE WHEN @edits_tags = 1 THEN @tags ELSE m.Tags END, m.Errors,
     COALESCE(@payload, m.Payload)
 FROM @moved AS m
@@ -93,7 +94,7 @@ INSERT /* chokaq:resurrect */ INTO @out (Id, IsResurrected, IsDead, HolderId)
 SELECT
     i.Id,
     CASE WHEN EXISTS (
-        SELECT 1 FROM [chokaq].JobsHot AS h
+        SELECT 1 FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_Id), FORCESEEK)
         WHERE h.Id = i.Id AND h.AttemptCount = 0 AND h.Errors IS NOT NULL
     ) THEN 1 ELSE 0 END,
     CASE WHEN d.Id IS NULL OR m.Id IS NOT NULL THEN 0 ELSE 1 END,

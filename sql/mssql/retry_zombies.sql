@@ -18,10 +18,10 @@ DECLARE @now datetime2(3) = SYSUTCDATETIME();
 DECLARE @shard tinyint = @@SPID % 16;
 SET DEADLOCK_PRIORITY LOW;
 DECLARE @suspected_before datetime2(3) = DATEADD(millisecond, -(@suspicion_ms % 1000), DATEADD(second, -CONVERT(int, @suspicion_ms / 1000), @now));
-DECLARE @smallest bigint = COALESCE((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);
+DECLARE @smallest bigint = ISNULL((SELECT MIN(q.ZombieTimeoutMs) FROM [chokaq].Queues AS q), @lease_ms);
 IF @lease_ms < @smallest
     SET @smallest = @lease_ms;
-DECLARE @before datetime2(3) = DATEADD(millisecond, -(@smallest % 1000), DATEADD(second, -CONVERT(int, @smallest / 1000), @now));
+DECLARE @before datetime2(3) = DATEADD(millisecond, -CONVERT(int, @smallest % 86400000), DATEADD(day, -CONVERT(int, @smallest / 86400000), @now));
 DECLARE @found TABLE (Seq bigint NOT NULL PRIMARY KEY, HeartbeatUtc datetime2(3) NOT NULL);
 
 -- Candidates, by the index alone: no row is locked before the guards have been compared.
@@ -31,8 +31,8 @@ FROM [chokaq].JobsHot AS h WITH (INDEX(IX_JobsHot_ProcessingHeartbeat), FORCESEE
 LEFT LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = h.Queue
 WHERE h.Status = 2 AND h.HeartbeatUtc < @before
     AND h.HeartbeatUtc < DATEADD(
-        millisecond, -(COALESCE(q.ZombieTimeoutMs, @lease_ms) % 1000),
-        DATEADD(second, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) / 1000), @now)
+        millisecond, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) % 86400000),
+        DATEADD(day, -CONVERT(int, COALESCE(q.ZombieTimeoutMs, @lease_ms) / 86400000), @now)
     )
     AND h.SuspectUtc <= @suspected_before
 ORDER BY h.HeartbeatUtc
@@ -86,21 +86,21 @@ SELECT o.Queue, 0, 0, COUNT(*), 0
 FROM @out AS o
 GROUP BY o.Queue;
 
+INSERT /* chokaq:retry_zombies */ INTO [chokaq].StatsSummary (Queue, Shard)
+SELECT t.Queue, @shard
+FROM @sum AS t
+WHERE NOT EXISTS (
+        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+        WHERE s.Queue = t.Queue AND s.Shard = @shard
+    )
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
+
 UPDATE /* chokaq:retry_zombies */ s
 SET SucceededTotal = s.SucceededTotal + t.Succeeded, FailedTotal = s.FailedTotal + t.Failed,
     RetriedTotal = s.RetriedTotal + t.Retried, LastActivityUtc = @now
 FROM @sum AS t
 INNER LOOP JOIN [chokaq].StatsSummary AS s WITH (INDEX(PK_StatsSummary), FORCESEEK, ROWLOCK)
     ON s.Queue = t.Queue AND s.Shard = @shard
-OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
-
-INSERT /* chokaq:retry_zombies */ INTO [chokaq].StatsSummary (Queue, Shard, SucceededTotal, FailedTotal, RetriedTotal, LastActivityUtc)
-SELECT t.Queue, @shard, t.Succeeded, t.Failed, t.Retried, @now
-FROM @sum AS t
-WHERE NOT EXISTS (
-        SELECT 1 FROM [chokaq].StatsSummary AS s WITH (READCOMMITTEDLOCK)
-        WHERE s.Queue = t.Queue AND s.Shard = @shard
-    )
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 COMMIT TRANSACTION;

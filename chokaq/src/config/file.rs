@@ -70,7 +70,12 @@ fn apply_one(
     let Some(setting) = SETTINGS.iter().find(|setting| setting.key == name) else {
         return Err((key, unknown(name)));
     };
-    let read = match plain(value.get_ref()) {
+    let is_switch = matches!(setting.default, "true" | "false");
+    let text = match value.get_ref() {
+        DeValue::Boolean(yes) if is_switch => Some(yes.to_string()),
+        value => plain(value),
+    };
+    let read = match text {
         Some(text) => (setting.read)(settings, text.trim()),
         None => Err(format!("expected a value such as {}", setting.default)),
     };
@@ -131,8 +136,9 @@ mod tests {
 
     #[test]
     fn the_file_overrides_what_code_set() {
-        let text = "[worker]\nlease = \"3m\"\nconcurrency = 1_000\nqueues = [\"a\", \"b\"]\n[jobs]\njitter = 0.5\n";
+        let text = "[worker]\nlease = \"3m\"\nconcurrency = 1_000\nqueues = [\"a\", \"b\"]\n[jobs]\njitter = 0.5\n[database]\nauto_migrate = true\n";
         let settings = read(text).expect("a good file");
+        assert!(settings.auto_migrate);
         assert_eq!(settings.worker.lease, Duration::from_mins(3));
         assert_eq!(settings.worker.concurrency, 1_000);
         assert_eq!(settings.worker.queues, Some(vec!["a".to_owned(), "b".to_owned()]));

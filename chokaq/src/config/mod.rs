@@ -21,9 +21,6 @@ pub(crate) struct Settings {
     pub(crate) sqlite_synchronous: Synchronous,
     /// Whether connecting to a SQL Server applies the migrations that it lacks.
     pub(crate) auto_migrate: bool,
-    /// Set in code only.
-    #[cfg(feature = "mssql")]
-    pub(crate) access_tokens: Option<crate::AccessTokens>,
 }
 
 /// What a commit waits for.

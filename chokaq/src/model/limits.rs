@@ -81,3 +81,14 @@ impl Limits {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_duration_is_the_50_years_of_the_messages_and_fits_an_int_of_seconds() {
+        assert_eq!(Limits::MAX_DURATION.as_secs(), 50 * 365 * 86_400);
+        assert!(i32::try_from(Limits::MAX_DURATION.as_secs()).is_ok());
+    }
+}

@@ -17,6 +17,7 @@ use crate::{
     config::{self, Settings},
     model::{CancelOutcome, EnqueueOutcome, JobDetail, JobId, Limits, NewJob, PolicyDefaults},
     operator::Operator,
+    pool::open::Credentials,
     storage::Storage,
 };
 
@@ -61,11 +62,11 @@ impl Pool {
     /// # Ok(()) }
     /// ```
     pub async fn connect(url: impl AsRef<str>) -> Result<Self> {
-        Self::open(url.as_ref(), Settings::default().overridden()?).await
+        Self::open(url.as_ref(), Settings::default().overridden()?, &Credentials::default()).await
     }
 
-    async fn open(url: &str, settings: Settings) -> Result<Self> {
-        let storage = open::open(url, &settings).await?;
+    async fn open(url: &str, settings: Settings, credentials: &Credentials) -> Result<Self> {
+        let storage = open::open(url, &settings, credentials).await?;
         tracing::debug!(database = %storage.describe(), "connected");
         Ok(Self {
             inner: Arc::new(Inner { storage, limits: settings.limits, policy: settings.policy }),
@@ -81,7 +82,11 @@ impl Pool {
     /// # Ok(()) }
     /// ```
     pub fn builder(url: impl Into<String>) -> PoolBuilder {
-        PoolBuilder { url: url.into(), settings: Settings::default() }
+        PoolBuilder {
+            url: url.into(),
+            settings: Settings::default(),
+            credentials: Credentials::default(),
+        }
     }
 
     /// Connects to the database of `CHOKAQ_DATABASE_URL` or of `chokaq.toml`; without either, to `sqlite:chokaq.db` in the working directory.
@@ -95,7 +100,7 @@ impl Pool {
         if let Some(pool) = Self::held(&url) {
             return Ok(pool);
         }
-        let pool = Self::open(&url, settings).await?;
+        let pool = Self::open(&url, settings, &Credentials::default()).await?;
         let mut slot = FROM_ENV.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((held, inner)) = &*slot
             && *held == url
@@ -200,6 +205,7 @@ impl Pool {
 pub struct PoolBuilder {
     url: String,
     settings: Settings,
+    credentials: Credentials,
 }
 
 impl PoolBuilder {
@@ -255,8 +261,8 @@ impl PoolBuilder {
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "mssql")]
-    pub fn access_tokens(mut self, tokens: crate::AccessTokens) -> Self {
-        self.settings.access_tokens = Some(tokens);
+    pub fn access_tokens(mut self, tokens: crate::storage::mssql::AccessTokens) -> Self {
+        self.credentials.access_tokens = Some(tokens);
         self
     }
 
@@ -267,7 +273,7 @@ impl PoolBuilder {
     pub async fn connect(self) -> Result<Pool> {
         let settings = self.settings.overridden()?;
         config::check_policy(&settings.policy)?;
-        Pool::open(&self.url, settings).await
+        Pool::open(&self.url, settings, &self.credentials).await
     }
 }
 

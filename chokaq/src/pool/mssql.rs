@@ -8,6 +8,7 @@ use std::{
 use crate::{
     Result,
     config::Settings,
+    pool::open::Credentials,
     storage::{
         MigrationStorage, Storage,
         mssql::{MssqlOptions, MssqlStorage},
@@ -17,10 +18,14 @@ use crate::{
 /// By the URL as it was given.
 static OPEN: Mutex<Option<HashMap<String, Weak<MssqlStorage>>>> = Mutex::new(None);
 
-pub(super) async fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Storage>> {
+pub(super) async fn open(
+    url: &str,
+    settings: &Settings,
+    credentials: &Credentials,
+) -> Result<Arc<dyn Storage>> {
     let storage = match held(url) {
         Some(storage) => storage,
-        None => connect(url, settings).await?,
+        None => connect(url, credentials).await?,
     };
     if settings.auto_migrate {
         storage.migrate().await?;
@@ -33,10 +38,10 @@ fn held(url: &str) -> Option<Arc<MssqlStorage>> {
     open.as_ref()?.get(url)?.upgrade()
 }
 
-async fn connect(url: &str, settings: &Settings) -> Result<Arc<MssqlStorage>> {
+async fn connect(url: &str, credentials: &Credentials) -> Result<Arc<MssqlStorage>> {
     let mut options = MssqlOptions::parse(url)?;
-    let shared = settings.access_tokens.is_none();
-    if let Some(tokens) = &settings.access_tokens {
+    let shared = credentials.access_tokens.is_none();
+    if let Some(tokens) = &credentials.access_tokens {
         options = options.with_access_tokens(tokens.clone());
     }
     options.check_login()?;

@@ -4,13 +4,24 @@ use std::sync::Arc;
 
 use crate::{Error, Result, config::Settings, storage::Storage};
 
+/// What code gives beside the URL and the settings.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Credentials {
+    #[cfg(feature = "mssql")]
+    pub(super) access_tokens: Option<crate::storage::mssql::AccessTokens>,
+}
+
 /// Opens what the URL names.
-pub(super) async fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Storage>> {
+pub(super) async fn open(
+    url: &str,
+    settings: &Settings,
+    credentials: &Credentials,
+) -> Result<Arc<dyn Storage>> {
     if url.starts_with("sqlite:") {
         return open_sqlite(url, settings).await;
     }
     if is_sql_server(url) {
-        return open_sql_server(url, settings).await;
+        return open_sql_server(url, settings, credentials).await;
     }
     Err(Error::config(
         "the database URL is of no known kind: write `sqlite:jobs.db`, `sqlite::memory:`, \
@@ -37,7 +48,7 @@ async fn open_sqlite(_: &str, _: &Settings) -> Result<Arc<dyn Storage>> {
 }
 
 #[cfg(not(feature = "mssql"))]
-async fn open_sql_server(_: &str, _: &Settings) -> Result<Arc<dyn Storage>> {
+async fn open_sql_server(_: &str, _: &Settings, _: &Credentials) -> Result<Arc<dyn Storage>> {
     let error = "this program was built without SQL Server: enable the `mssql` feature of chokaq";
     std::future::ready(Err(Error::config(error))).await
 }

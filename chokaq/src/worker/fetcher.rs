@@ -125,8 +125,8 @@ impl Fetcher {
                 }
             }
             Err(error) => {
-                // A lasting refusal was not committed; anything else may have been.
-                self.unanswered = error.is_transient().then_some(lease);
+                // Part of it may have been committed, whatever the error says of the rest.
+                self.unanswered = Some(lease);
                 let pause = self.trouble.failed(&error);
                 select! {
                     () = shared.stop.cancelled() => {}

@@ -47,7 +47,7 @@ async fn scan(shared: &Shared) -> crate::Result<()> {
         for zombie in &zombies {
             report(shared, zombie);
         }
-        if zombies.len() < BATCH {
+        if zombies.is_empty() {
             return Ok(());
         }
     }

@@ -65,7 +65,7 @@ CREATE NONCLUSTERED INDEX IX_JobsHot_Fetch ON [chokaq].JobsHot (Queue, Priority 
 -- Delayed rows by time: a fetch promotes those that are due.
 CREATE NONCLUSTERED INDEX IX_JobsHot_Delayed ON [chokaq].JobsHot (ScheduledAtUtc, Queue)
     WHERE Status = 0 AND IsReady = 0 WITH (STATISTICS_NORECOMPUTE = ON);
-CREATE UNIQUE NONCLUSTERED INDEX IX_JobsHot_Idempotency ON [chokaq].JobsHot (Type, IdempotencyKey)
+CREATE UNIQUE NONCLUSTERED INDEX IX_JobsHot_Idempotency ON [chokaq].JobsHot (Type, IdempotencyKey) INCLUDE (Id)
     WHERE IdempotencyKey IS NOT NULL WITH (STATISTICS_NORECOMPUTE = ON);
 -- The MaxWorkers count and the dashboard. Status is not in the key: a row that starts changes in place, and no count
 -- misses it on its way.
@@ -107,7 +107,8 @@ CREATE TABLE [chokaq].JobsArchive (
     CONSTRAINT PK_JobsArchive PRIMARY KEY CLUSTERED (FinishedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE)
 );
 
-CREATE UNIQUE NONCLUSTERED INDEX IX_JobsArchive_Id ON [chokaq].JobsArchive (Id) WITH (DATA_COMPRESSION = PAGE);
+-- By the order of uniqueidentifier a UUIDv7 is random: pages that split, and keys that do not compress.
+CREATE UNIQUE NONCLUSTERED INDEX IX_JobsArchive_Id ON [chokaq].JobsArchive (Id) WITH (FILLFACTOR = 80);
 CREATE NONCLUSTERED INDEX IX_JobsArchive_Queue ON [chokaq].JobsArchive (Queue, FinishedAtUtc, Id)
     WITH (DATA_COMPRESSION = PAGE);
 
@@ -141,7 +142,8 @@ CREATE TABLE [chokaq].JobsDLQ (
     CONSTRAINT PK_JobsDLQ PRIMARY KEY CLUSTERED (FailedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE)
 );
 
-CREATE UNIQUE NONCLUSTERED INDEX IX_JobsDLQ_Id ON [chokaq].JobsDLQ (Id) WITH (DATA_COMPRESSION = PAGE);
+-- By the order of uniqueidentifier a UUIDv7 is random: pages that split, and keys that do not compress.
+CREATE UNIQUE NONCLUSTERED INDEX IX_JobsDLQ_Id ON [chokaq].JobsDLQ (Id) WITH (FILLFACTOR = 80);
 CREATE NONCLUSTERED INDEX IX_JobsDLQ_Queue ON [chokaq].JobsDLQ (Queue, FailedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE);
 CREATE NONCLUSTERED INDEX IX_JobsDLQ_Reason ON [chokaq].JobsDLQ (Reason, FailedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE);
 CREATE NONCLUSTERED INDEX IX_JobsDLQ_Type ON [chokaq].JobsDLQ (Type, FailedAtUtc, Id) WITH (DATA_COMPRESSION = PAGE);

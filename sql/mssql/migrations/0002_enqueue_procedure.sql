@@ -48,7 +48,7 @@ BEGIN
     -- Parameters are longer than their columns, so that nothing is cut before it is measured; DATALENGTH, as LEN does
     -- not count blanks at the end.
     SELECT TOP (1) @problem = CONCAT(n.Name, N'' '', CASE
-            WHEN n.Value = N'''' THEN N''is empty: give it at least one character''
+            WHEN DATALENGTH(n.Value) = 0 THEN N''is empty: give it at least one character''
             WHEN DATALENGTH(n.Value) / 2 > 255
                 THEN CONCAT(N''has '', DATALENGTH(n.Value) / 2, N'' characters; the limit is 255: use a shorter one'')
             ELSE N''has white space at an end: trim it''
@@ -57,7 +57,7 @@ BEGIN
         VALUES (1, N''@Type'', COALESCE(@Type, N'''')), (2, N''@Queue'', @Queue), (3, N''@IdempotencyKey'', @IdempotencyKey),
             (4, N''@CreatedBy'', @CreatedBy)
     ) AS n (Place, Name, Value)
-    WHERE n.Value = N'''' OR DATALENGTH(n.Value) / 2 > 255
+    WHERE DATALENGTH(n.Value) = 0 OR DATALENGTH(n.Value) / 2 > 255
         OR EXISTS (
             SELECT 1
             FROM (VALUES (UNICODE(LEFT(n.Value, 1))), (UNICODE(RIGHT(n.Value, 1)))) AS e (Code)
@@ -76,7 +76,7 @@ BEGIN
                 THEN CONCAT(N''@Tags takes '', DATALENGTH(@Tags) / 2, N'' characters; the limit is 1,000: use fewer or shorter tags'')
             WHEN ISJSON(@Tags) = 0 OR LEFT(LTRIM(@Tags), 1) <> N''[''
                 THEN N''@Tags is no JSON array of strings: write it as N''''["orders", "eu"]''''''
-            WHEN @OnCrash NOT IN (N''dead_letter'', N''retry'')
+            WHEN @OnCrash COLLATE Latin1_General_100_BIN2 NOT IN (N''dead_letter'', N''retry'')
                 THEN N''@OnCrash is neither dead_letter nor retry: use one of the two''
             WHEN @MaxRetries < 0 THEN N''@MaxRetries is negative: use 0 for a job that is not retried''
             WHEN @TimeoutMs <= 0 OR @TimeoutMs > @longest_ms
@@ -97,7 +97,7 @@ BEGIN
         IF EXISTS (
             SELECT 1
             FROM OPENJSON(@Tags) AS t
-            WHERE t.[type] <> 1 OR t.[value] = N'''' OR DATALENGTH(t.[value]) <> DATALENGTH(LTRIM(RTRIM(t.[value])))
+            WHERE t.[type] <> 1 OR DATALENGTH(t.[value]) = 0 OR DATALENGTH(t.[value]) <> DATALENGTH(LTRIM(RTRIM(t.[value])))
         )
             SET @problem = N''@Tags holds something that is no text, is empty, or has white space at an end: mend that tag'';
         IF NOT EXISTS (SELECT 1 FROM OPENJSON(@Tags))
@@ -161,8 +161,8 @@ BEGIN
             )
             SELECT
                 i.Id, @Queue, @Type, 0, CASE WHEN @due > @now THEN 0 ELSE 1 END, @Priority, 0, @MaxRetries, @TimeoutMs,
-                @MaxAgeMs, CASE WHEN @OnCrash = N''retry'' THEN 1 ELSE 0 END, @now, @due,
-                DATEADD(millisecond, @MaxAgeMs % 1000, DATEADD(second, CONVERT(int, @MaxAgeMs / 1000), @due)),
+                @MaxAgeMs, CASE WHEN @OnCrash COLLATE Latin1_General_100_BIN2 = N''retry'' THEN 1 ELSE 0 END, @now, @due,
+                DATEADD(millisecond, CONVERT(int, @MaxAgeMs % 86400000), DATEADD(day, CONVERT(int, @MaxAgeMs / 86400000), @due)),
                 @IdempotencyKey, @CreatedBy, @Tags, @Payload
             FROM (SELECT @Id AS Id) AS i
             WHERE NOT EXISTS (
@@ -218,7 +218,8 @@ BEGIN
                     SELECT /* chokaq:enqueue_procedure */ @holder = k.Id, @is_done = 1
                     FROM [chokaq].JobsHot AS k
                         WITH (INDEX(IX_JobsHot_Idempotency), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
-                    WHERE k.Type = @Type AND k.IdempotencyKey = @IdempotencyKey AND k.IdempotencyKey IS NOT NULL;
+                    WHERE k.Type = @Type AND k.IdempotencyKey = @IdempotencyKey AND k.IdempotencyKey IS NOT NULL
+                    OPTION (MAXDOP 1, KEEPFIXED PLAN);
             END;
 
             IF @own = 1

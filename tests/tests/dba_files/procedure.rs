@@ -14,8 +14,7 @@ fn text() -> String {
 fn the_procedure_is_what_its_migration_makes() {
     let migration = files("migrations")
         .into_values()
-        .filter(|migration| migration.contains("PROCEDURE [chokaq].Enqueue"))
-        .next_back()
+        .rfind(|migration| migration.contains("PROCEDURE [chokaq].Enqueue"))
         .expect("a migration makes it");
     let (_, string) = migration.split_once("EXEC (N'ALTER ").expect("it is altered");
     let string = string.trim_end().strip_suffix("');").expect("the string ends the file");

@@ -2,6 +2,7 @@
 //! kind of failure, and which connections are used again.
 
 mod answers;
+mod budget;
 mod calling;
 mod connecting;
 mod decoding;
@@ -11,6 +12,7 @@ mod losing;
 mod pooling;
 mod requests;
 mod server;
+mod storage;
 mod wire;
 
 use std::time::Duration;

@@ -175,6 +175,16 @@ impl Server {
             .await;
     }
 
+    /// Waits until this many statements of this name have arrived.
+    pub(crate) async fn has_named(&self, name: &str, count: usize) {
+        self.has_matching(|request| request.name() == name, count).await;
+    }
+
+    /// Waits until this many statements that match have arrived.
+    pub(crate) async fn has_matching(&self, matches: impl Fn(&Request) -> bool, count: usize) {
+        self.until(|seen| seen.requests.iter().filter(|r| matches(r)).count() >= count).await;
+    }
+
     /// Waits until the client has closed the connection.
     pub(crate) async fn has_closed(&self, connection: usize) {
         self.until(|seen| seen.closed.contains(&connection)).await;

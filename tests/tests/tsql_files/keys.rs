@@ -73,10 +73,13 @@ pub(crate) fn faults(file: &QueryFile, schema: &Schema) -> Vec<String> {
                 Some(open) if first == at => names(tokens, open),
                 _ => vec![tokens[first].text.clone()],
             };
+            let is_nonclustered = tokens[at].is("UNIQUE")
+                || (at..at + 4).any(|at| tokens.get(at).is_some_and(|t| t.is("NONCLUSTERED")));
+            let limit = if is_nonclustered { OTHER } else { CLUSTERED };
             let sum = total(columns, &key);
-            if sum > CLUSTERED {
+            if sum > limit {
                 faults.push(format!(
-                    "line {}: a key of {sum} bytes, at most {CLUSTERED}",
+                    "line {}: a key of {sum} bytes, at most {limit}",
                     tokens[at].line
                 ));
             }

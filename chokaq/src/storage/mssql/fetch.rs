@@ -45,8 +45,9 @@ pub(super) async fn fetch_next_batch(
         Call::new(&FIND_CLAIMED).bind("worker", &request.worker).bind("lease", request.lease);
     let mut tries = Effort::Brief.tries();
     loop {
-        // A claim that may have been made is looked for before another is made under its lease.
-        let looks = request.is_repeat || tries.attempt().earlier_is_unknown;
+        // A claim that may have been made is looked for before another is made under its lease. The statement commits queue
+        // by queue: one that the server refused may have claimed rows all the same.
+        let looks = request.is_repeat || tries.attempt().number > 1;
         match find_or_claim(core, &request, looks.then_some(&find), &call).await {
             Ok(reply) => return Ok(reply),
             Err(failure) => tries.after(failure).await?,

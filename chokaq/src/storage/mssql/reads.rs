@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     model::{
-        AttemptRecord, DlqErrorGroup, FailureReason, JobDetail, JobId, JobState, JobStatus,
+        AttemptRecord, DlqErrorGroup, FailureReason, JobDetail, JobId, JobState, JobStatus, Limits,
         QueueHealth, QueueStats, SummaryStats, ThroughputPoint,
     },
     storage::mssql::{
@@ -84,6 +84,8 @@ pub(super) async fn get_throughput_stats(
     core: &Core,
     window: Duration,
 ) -> Result<Vec<ThroughputPoint>, Failure> {
+    // The statement counts in int; no bucket is older.
+    let window = window.min(Limits::MAX_DURATION);
     let call = Call::new(&GET_THROUGHPUT_STATS).bind("window_ms", ms(window));
     read(core, call, |row| {
         Ok(ThroughputPoint {

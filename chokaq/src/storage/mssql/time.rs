@@ -1,5 +1,6 @@
 //! datetime2(3) and milliseconds since 1970.
 
+use jiff::{SignedDuration, civil::DateTime};
 use tiberius::time::{Date, DateTime2, Time};
 
 use crate::model::Timestamp;
@@ -11,6 +12,8 @@ const DAY_MS: i64 = 86_400_000;
 const LAST_DAY: i64 = 3_652_058;
 /// Its last millisecond, since 1970.
 pub(super) const LAST_MOMENT_MS: i64 = (LAST_DAY - EPOCH_DAYS + 1) * DAY_MS - 1;
+/// 0001-01-01, the first moment of datetime2, in milliseconds since 1970.
+const FIRST_MOMENT_MS: i64 = -EPOCH_DAYS * DAY_MS;
 
 /// The moment as datetime2(3); `None` outside the years 1 to 9999.
 pub(super) fn to_datetime2(time: Timestamp) -> Option<DateTime2> {
@@ -21,9 +24,12 @@ pub(super) fn to_datetime2(time: Timestamp) -> Option<DateTime2> {
     Some(DateTime2::new(Date::new(date), Time::new(in_day, 3)))
 }
 
-/// The moment as text that a conversion to datetime2 reads the same under every language setting.
+/// The moment as text that a conversion to datetime2 reads the same under every language setting; one that datetime2
+/// lacks as the nearest that it has.
 pub(super) fn to_iso(time: Timestamp) -> String {
-    time.to_string().trim_end_matches('Z').to_owned()
+    let ms = time.as_unix_ms().clamp(FIRST_MOMENT_MS, LAST_MOMENT_MS);
+    let time = DateTime::constant(1970, 1, 1, 0, 0, 0, 0) + SignedDuration::from_millis(ms);
+    format!("{time:.3}")
 }
 
 /// The moment, cut to milliseconds; `None` for bytes that are no datetime2.
