@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs};
 
-use crate::{files::queries, files::QueryFile};
+use crate::{files::QueryFile, files::queries};
 
 fn path() -> String {
     format!("{}/../docs/sql-server.md", env!("CARGO_MANIFEST_DIR"))
