@@ -32,6 +32,7 @@ mod sqlite;
 
 mod cancel;
 mod crowd;
+mod end_to_end;
 mod enqueue;
 mod errors;
 mod fairness;

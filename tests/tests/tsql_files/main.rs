@@ -27,6 +27,7 @@ mod headers;
 mod hints;
 mod keys;
 mod locks;
+mod page;
 mod sending;
 mod shape;
 mod types;
