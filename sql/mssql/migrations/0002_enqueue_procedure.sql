@@ -41,7 +41,7 @@ BEGIN
         @TimeoutMs = COALESCE(@TimeoutMs, 900000), @MaxAgeMs = COALESCE(@MaxAgeMs, 86400000),
         @OnCrash = COALESCE(@OnCrash, N''dead_letter''), @IsDuplicate = 0;
 
-    -- 50 years: DATEADD counts seconds as an int.
+    -- 50 years, the limit of the programs.
     DECLARE @longest_ms bigint = 1576800000000, @has_id bit = CASE WHEN @Id IS NULL THEN 0 ELSE 1 END;
     DECLARE @now datetime2(3) = SYSUTCDATETIME(), @due datetime2(3), @problem nvarchar(2000);
 
@@ -143,13 +143,16 @@ BEGIN
             SELECT @runs = @runs + 1, @seq = NULL, @holder = NULL, @now = SYSUTCDATETIME();
             SET @due = CASE
                 WHEN @DueAtUtc > @now THEN @DueAtUtc
-                ELSE DATEADD(millisecond, @DelayMs % 1000, DATEADD(second, CONVERT(int, @DelayMs / 1000), @now))
+                ELSE DATEADD(millisecond, CONVERT(int, @DelayMs % 86400000), DATEADD(day, CONVERT(int, @DelayMs / 86400000), @now))
             END;
 
             INSERT /* chokaq:enqueue_procedure */ INTO [chokaq].Queues (Name, UpdatedAtUtc)
             SELECT s.Name, @now
             FROM (SELECT @Queue AS Name) AS s
-            WHERE NOT EXISTS (SELECT 1 FROM [chokaq].Queues AS q WITH (READCOMMITTEDLOCK) WHERE q.Name = @Queue)
+            WHERE NOT EXISTS (
+                SELECT 1 FROM [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+                WHERE q.Name = @Queue
+            )
             OPTION (MAXDOP 1, KEEPFIXED PLAN);
 
             IF @own = 1

@@ -10,8 +10,9 @@
 --   SERIALIZABLE). The SETs below end with the procedure.
 -- Locks: Queues > Hot > Archive > DLQ. Waits only for a row with the same id or key, or for a new queue's row. What it
 --   inserts stays locked until the caller's transaction ends: the row of a queue's first job too, for which workers that
---   serve all queues wait.
--- Retry: safe with the same @Id. 2601 and 2627 are met here: the holder is looked for again.
+--   serve this queue, or all of them, wait.
+-- Retry: safe with the same @Id. 2601 and 2627 are met here: the holder is looked for again. 1205 is the caller's: two
+--   transactions that enqueue the same keys in another order.
 -- Answers: @Id, the new job's or that of the active job that holds the key; @IsDuplicate. A bad argument is error
 --   50001, and nothing was done.
 -- This file is not run: the migration that last changed the procedure holds the same text, and a test compares them.
@@ -49,7 +50,7 @@ BEGIN
         @TimeoutMs = COALESCE(@TimeoutMs, 900000), @MaxAgeMs = COALESCE(@MaxAgeMs, 86400000),
         @OnCrash = COALESCE(@OnCrash, N'dead_letter'), @IsDuplicate = 0;
 
-    -- 50 years: DATEADD counts seconds as an int.
+    -- 50 years, the limit of the programs.
     DECLARE @longest_ms bigint = 1576800000000, @has_id bit = CASE WHEN @Id IS NULL THEN 0 ELSE 1 END;
     DECLARE @now datetime2(3) = SYSUTCDATETIME(), @due datetime2(3), @problem nvarchar(2000);
 
@@ -151,13 +152,16 @@ BEGIN
             SELECT @runs = @runs + 1, @seq = NULL, @holder = NULL, @now = SYSUTCDATETIME();
             SET @due = CASE
                 WHEN @DueAtUtc > @now THEN @DueAtUtc
-                ELSE DATEADD(millisecond, @DelayMs % 1000, DATEADD(second, CONVERT(int, @DelayMs / 1000), @now))
+                ELSE DATEADD(millisecond, CONVERT(int, @DelayMs % 86400000), DATEADD(day, CONVERT(int, @DelayMs / 86400000), @now))
             END;
 
             INSERT /* chokaq:enqueue_procedure */ INTO [chokaq].Queues (Name, UpdatedAtUtc)
             SELECT s.Name, @now
             FROM (SELECT @Queue AS Name) AS s
-            WHERE NOT EXISTS (SELECT 1 FROM [chokaq].Queues AS q WITH (READCOMMITTEDLOCK) WHERE q.Name = @Queue)
+            WHERE NOT EXISTS (
+                SELECT 1 FROM [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READCOMMITTEDLOCK)
+                WHERE q.Name = @Queue
+            )
             OPTION (MAXDOP 1, KEEPFIXED PLAN);
 
             IF @own = 1
