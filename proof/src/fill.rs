@@ -135,7 +135,7 @@ impl Kind {
             "INSERT INTO [chokaq].JobsHot (Id, Queue, Type, Status, IsReady, Priority, AttemptCount, MaxRetries, TimeoutMs, MaxAgeMs,
     OnCrash, CreatedAtUtc, ScheduledAtUtc, DeadlineUtc, WorkerId, LeaseId, FetchedAtUtc, StartedAtUtc, HeartbeatUtc,
     SuspectUtc, IdempotencyKey, CreatedBy, Tags, Payload)
-SELECT NEWID(), CASE WHEN x.n % 100 = 99 THEN N'{LIMITED}' ELSE CONCAT(N'q', x.n % {QUEUES}) END, N'{name}', {status}, {is_ready},
+SELECT NEWID(), CASE WHEN x.n % 20 = 19 THEN N'{LIMITED}' ELSE CONCAT(N'q', x.n % {QUEUES}) END, N'{name}', {status}, {is_ready},
     10 * (x.n % 3), {attempts}, 3, 900000, 86400000, {on_crash}, @now, {scheduled}, DATEADD(day, 2, @now), {worker}, {lease},
     {fetched}, {heartbeat}, {heartbeat}, {suspect}, CASE WHEN x.n % 4 = 0 THEN CONCAT(N'{name}-', x.n) END, N'mssql-proof',
     N'[\"proof\"]', CONCAT(N'{{\"n\":', x.n, N',\"text\":\"', REPLICATE(N'x', 60), N'\"}}')"
