@@ -35,11 +35,12 @@ WHERE @queues IS NOT NULL;
 IF @queues IS NULL
     INSERT INTO @served (Name)
     SELECT q.Name
-    FROM [chokaq].Queues AS q WITH (READCOMMITTEDLOCK);
+    FROM [chokaq].Queues AS q WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK);
 
 SELECT /* chokaq:fetch_next_batch */ q.Name
 FROM @served AS s
-INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = s.Name
+INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+    ON q.Name = s.Name
 WHERE @with_control = 1 AND (q.IsPaused = 1 OR q.IsActive = 0)
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 

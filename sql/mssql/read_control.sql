@@ -4,7 +4,7 @@
 -- Invariant: none to protect, it reads. Queues are few; the index of cancels holds the requests that are not
 --   delivered yet.
 -- Twin: has an index for the requests; the active rows are not walked.
--- Locks: none kept: Queues, then Hot.
+-- Locks: none kept: Queues, then Hot. READPAST: a queue that is just being changed, or made, is read the next time.
 -- Retry: safe, it reads.
 -- @queues nvarchar(max), a JSON array of names; NULL for all
 -- @worker nvarchar(255)
@@ -18,11 +18,12 @@ WHERE @queues IS NOT NULL;
 IF @queues IS NULL
     INSERT INTO @served (Name)
     SELECT q.Name
-    FROM [chokaq].Queues AS q WITH (READCOMMITTEDLOCK);
+    FROM [chokaq].Queues AS q WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK);
 
 SELECT /* chokaq:read_control */ q.Name
 FROM @served AS s
-INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK) ON q.Name = s.Name
+INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+    ON q.Name = s.Name
 WHERE (q.IsPaused = 1 OR q.IsActive = 0)
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
