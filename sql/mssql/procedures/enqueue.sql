@@ -9,8 +9,8 @@
 --   committed and keeps no lock on, a snapshot hides nothing from it, and there is no READPAST in it (650 under
 --   SERIALIZABLE). The SETs below end with the procedure.
 -- Locks: Queues > Hot > Archive > DLQ. Waits only for a row with the same id or key, or for a new queue's row. What it
---   inserts stays locked until the caller's transaction ends: the row of a queue's first job too, for which workers that
---   serve this queue, or all of them, wait.
+--   inserts stays locked until the caller's transaction ends: the row of a queue's first job too, which claims
+--   pass over.
 -- Retry: safe with the same @Id. 2601 and 2627 are met here: the holder is looked for again. 1205 is the caller's: two
 --   transactions that enqueue the same keys in another order.
 -- Answers: @Id, the new job's or that of the active job that holds the key; @IsDuplicate. A bad argument is error
