@@ -24,6 +24,8 @@ use crate::{
     },
 };
 
+#[cfg(any(feature = "mssql", feature = "sqlite"))]
+mod drift;
 #[cfg(feature = "mssql")]
 pub mod mssql;
 #[cfg(feature = "sqlite")]
@@ -155,4 +157,7 @@ pub trait MigrationStorage {
 
     /// The SQL that [`migrate`](Self::migrate) would run now; runs nothing.
     fn migration_plan(&self) -> StorageFuture<'_, String>;
+
+    /// How the database differs from what this program's migrations make, a sentence each; changes nothing.
+    fn check_schema(&self) -> StorageFuture<'_, Vec<String>>;
 }

@@ -56,6 +56,17 @@ pub(crate) trait Backend: Send + Sync {
     /// The row of one job in `JobsHot`.
     fn hot(&self, job: JobId) -> Answer<'_, Option<Row>>;
 
+    /// Changes the schema, by a statement that every engine understands; `[chokaq].` stands for the schema's name.
+    fn change_schema(&self, sql: &'static str) -> Answer<'_, ()>;
+
+    /// Drops an index.
+    fn drop_index(&self, table: &'static str, index: &'static str) -> Answer<'_, ()>;
+
+    /// Whether what the check of the schema says is true of the engine, and not of the schema.
+    fn is_the_engines(&self, _difference: &str) -> bool {
+        false
+    }
+
     /// The rows of a queue that are Fetched or Processing.
     fn active(&self, queue: String) -> Answer<'_, u64>;
 }
@@ -107,6 +118,25 @@ impl Db {
 
     pub(crate) async fn age_buckets(&self, by: Duration) {
         self.backend.age_buckets(by).await;
+    }
+
+    pub(crate) async fn change_schema(&self, sql: &'static str) {
+        self.backend.change_schema(sql).await;
+    }
+
+    pub(crate) async fn drop_index(&self, table: &'static str, index: &'static str) {
+        self.backend.drop_index(table, index).await;
+    }
+
+    pub(crate) fn is_the_engines(&self, difference: &str) -> bool {
+        self.backend.is_the_engines(difference)
+    }
+
+    /// What the check of the schema finds, without what the engine cannot show.
+    pub(crate) async fn drift(&self) -> Vec<String> {
+        let mut found = self.storage.check_schema().await.expect("the storage answers");
+        found.retain(|difference| !self.is_the_engines(difference));
+        found
     }
 
     pub(crate) async fn now(&self) -> Timestamp {

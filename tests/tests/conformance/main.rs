@@ -31,6 +31,7 @@ mod prelude;
 mod sqlite;
 
 mod cancel;
+mod drift;
 mod enqueue;
 mod errors;
 mod fairness;

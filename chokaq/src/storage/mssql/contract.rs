@@ -25,7 +25,7 @@ use crate::{
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         mssql::{
-            controls, core::Core, enqueue, fetch, finalise, leases, migrate, operate,
+            controls, core::Core, drift, enqueue, fetch, finalise, leases, migrate, operate,
             options::MssqlOptions, pages, pool::Connections, reads, rescue,
         },
     },
@@ -265,5 +265,9 @@ impl MigrationStorage for MssqlStorage {
 
     fn migration_plan(&self) -> StorageFuture<'_, String> {
         self.read(|core| async move { migrate::plan(&core.connections).await })
+    }
+
+    fn check_schema(&self) -> StorageFuture<'_, Vec<String>> {
+        self.read(|core| async move { drift::check_schema(&core).await })
     }
 }

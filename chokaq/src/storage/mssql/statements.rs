@@ -41,6 +41,7 @@ statements! {
     NEXT_DUE "next_due";
     NOTE_SUSPECTS "note_suspects";
     READ_CONTROL "read_control";
+    READ_SCHEMA "read_schema";
     RECOVER_ABANDONED "recover_abandoned";
     RELEASE "release";
     RESCHEDULE_FOR_RETRY "reschedule_for_retry";

@@ -15,8 +15,8 @@ use crate::{
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         sqlite::{
-            Audience, SqliteStorage, controls, enqueue, fetch, finalise, leases, migrate, operate,
-            pages, reads, rescue, waiting::Class,
+            Audience, SqliteStorage, controls, drift, enqueue, fetch, finalise, leases, migrate,
+            operate, pages, reads, rescue, waiting::Class,
         },
     },
 };
@@ -164,5 +164,9 @@ impl MigrationStorage for SqliteStorage {
     fn migration_plan(&self) -> StorageFuture<'_, String> {
         let name = self.name.clone();
         Box::pin(self.read(Audience::People, move |tx| migrate::plan(tx.connection(), &name)))
+    }
+
+    fn check_schema(&self) -> StorageFuture<'_, Vec<String>> {
+        Box::pin(self.read(Audience::People, drift::check_schema))
     }
 }

@@ -7,8 +7,13 @@ use rusqlite::Connection;
 use super::{failure::DatabaseName, migrate, queries};
 
 /// Read by people only: these may walk an index of what they count, up to the limit that they name.
-const FOR_PEOPLE: [&str; 4] =
-    ["get_summary_stats", "get_queue_stats", "get_queue_health", "get_top_dlq_errors"];
+const FOR_PEOPLE: [&str; 5] = [
+    "get_summary_stats",
+    "get_queue_stats",
+    "get_queue_health",
+    "get_top_dlq_errors",
+    "read_schema",
+];
 
 fn database() -> Connection {
     let connection = Connection::open_in_memory().unwrap();

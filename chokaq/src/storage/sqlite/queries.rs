@@ -119,6 +119,7 @@ queries! {
     RESURRECT: 2 = "resurrect";
     FIND_RESURRECTED: 1 = "find_resurrected";
     SET_QUEUE: 1 = "set_queue";
+    READ_SCHEMA: 4 = "read_schema";
 
     FIND_JOB: 1 = "find_job";
     GET_SUMMARY_STATS: 1 = "get_summary_stats";
