@@ -90,7 +90,7 @@ fn column(text: &str) -> Option<Column> {
         _ => return None,
     };
     Some(Column {
-        name: (*name).to_owned(),
+        name: unquoted(name),
         kind: if is_identity { format!("{kind} IDENTITY") } else { (*kind).to_owned() },
         collation,
         is_nullable,
@@ -125,7 +125,12 @@ fn index(text: &str) -> Option<(&str, Index)> {
 }
 
 fn list(names: &str) -> Vec<String> {
-    names.split(", ").map(str::to_owned).collect()
+    names.split(", ").map(unquoted).collect()
+}
+
+/// A name without the brackets that one needs which is also a keyword.
+fn unquoted(name: &str) -> String {
+    name.replace(['[', ']'], "")
 }
 
 /// What the commas outside parentheses separate.
@@ -156,10 +161,10 @@ CREATE TABLE [chokaq].Jobs (
     -- Whose; it is.
     Queue nvarchar(255) COLLATE Latin1_General_100_BIN2 NOT NULL,
     IsReady bit NOT NULL CONSTRAINT DF_Jobs_IsReady DEFAULT 0,
-    DueUtc datetime2(3) NULL,
+    [DueUtc] datetime2(3) NULL,
     CONSTRAINT PK_Jobs PRIMARY KEY CLUSTERED (Queue, Seq) WITH (DATA_COMPRESSION = PAGE)
 );
-CREATE UNIQUE NONCLUSTERED INDEX IX_Jobs_Due ON [chokaq].Jobs (Queue, DueUtc DESC) INCLUDE (Seq, IsReady)
+CREATE UNIQUE NONCLUSTERED INDEX IX_Jobs_Due ON [chokaq].Jobs (Queue, [DueUtc] DESC) INCLUDE (Seq, IsReady)
     WHERE IsReady = 1 AND DueUtc IS NOT NULL WITH (STATISTICS_NORECOMPUTE = ON);
 ";
 
