@@ -51,6 +51,7 @@ mod migrate;
 mod model;
 mod next_due;
 mod pages;
+mod purge;
 mod queues;
 mod reads;
 mod release;

@@ -18,7 +18,7 @@ use crate::{
     model::{
         ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
         EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, QueueHealth, QueueSettings, QueueStats, Release,
+        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
         ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
         ZombieScan,
     },
@@ -26,7 +26,7 @@ use crate::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         mssql::{
             controls, core::Core, drift, enqueue, fetch, finalise, leases, migrate, operate,
-            options::MssqlOptions, pages, pool::Connections, reads, rescue,
+            options::MssqlOptions, pages, pool::Connections, purge, reads, rescue,
         },
     },
 };
@@ -215,6 +215,10 @@ impl OperatorStorage for MssqlStorage {
 
     fn set_queue(&self, queue: String, change: QueueSettings) -> StorageFuture<'_, ()> {
         self.write(|core| async move { operate::set_queue(&core, queue, change).await })
+    }
+
+    fn purge(&self, what: Purge, older_than: Duration, batch: usize) -> StorageFuture<'_, u64> {
+        self.write(move |core| async move { purge::purge(&core, what, older_than, batch).await })
     }
 
     fn get_summary_stats(&self) -> StorageFuture<'_, SummaryStats> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! contract    the backend: its own thread, and which operation a call of the contract is
-//!   enqueue, fetch, leases, finalise, controls, rescue, operate, reads, pages: the operations;  migrate: the schema
+//!   enqueue, fetch, leases, finalise, controls, rescue, operate, purge, reads, pages: the operations;  migrate: the schema
 //!   drift: the schema compared with what it should be;  declared: schema.sql, read for that
 //!   core        what they work with;  batch: their items as JSON;  statements: the named files
 //! options     what a connection needs to know;  url, pairs, keys, values: read from a connection string
@@ -38,6 +38,7 @@ mod options;
 mod pages;
 mod pairs;
 mod pool;
+mod purge;
 mod quiet;
 mod reads;
 mod rescue;

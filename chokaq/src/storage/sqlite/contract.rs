@@ -8,7 +8,7 @@ use crate::{
     model::{
         ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
         EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, QueueHealth, QueueSettings, QueueStats, Release,
+        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
         ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
         ZombieScan,
     },
@@ -16,7 +16,7 @@ use crate::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         sqlite::{
             Audience, SqliteStorage, controls, drift, enqueue, fetch, finalise, leases, migrate,
-            operate, pages, reads, rescue, waiting::Class,
+            operate, pages, purge, reads, rescue, waiting::Class,
         },
     },
 };
@@ -108,6 +108,10 @@ impl OperatorStorage for SqliteStorage {
 
     fn set_queue(&self, queue: String, change: QueueSettings) -> StorageFuture<'_, ()> {
         Box::pin(self.write(Class::Operator, move |tx| operate::set_queue(tx, &queue, &change)))
+    }
+
+    fn purge(&self, what: Purge, older_than: Duration, batch: usize) -> StorageFuture<'_, u64> {
+        Box::pin(self.write(Class::Operator, move |tx| purge::purge(tx, what, older_than, batch)))
     }
 
     fn get_summary_stats(&self) -> StorageFuture<'_, SummaryStats> {

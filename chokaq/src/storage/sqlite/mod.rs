@@ -6,7 +6,7 @@
 //! readers     threads that read;  checkpoint: the thread that empties the WAL
 //! connection  opening and pragmas;  migrate: the schema;  drift: compared with what it should be;  failure: errors that say what to do
 //! queries     the .sql files;  row: stored values back into the model
-//! enqueue · fetch, shares · leases · finalise, endings, totals · rescue · controls · operate · reads, pages: what the calls do
+//! enqueue · fetch, shares · leases · finalise, endings, totals · rescue · controls · operate · purge · reads, pages: what the calls do
 //! ```
 
 mod checkpoint;
@@ -26,6 +26,7 @@ mod operate;
 mod pages;
 #[cfg(test)]
 mod plans;
+mod purge;
 mod queries;
 mod readers;
 mod reads;
