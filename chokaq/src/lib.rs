@@ -33,8 +33,8 @@ pub use error::{Error, Result};
 pub use job::{CancelCause, Job, JobCall, JobContext, JobError, JobOutput};
 pub use model::{
     ArchiveRow, AttemptRecord, Backoff, CancelOutcome, DlqErrorGroup, DlqRow, FailureReason,
-    JobDetail, JobId, JobState, JobStatus, JobType, OnCrash, PageCursor, QueueHealth, QueueStats,
-    ResurrectOutcome, SummaryStats, ThroughputPoint, Timestamp,
+    JobDetail, JobId, JobState, JobStatus, JobType, OnCrash, PageCursor, Purge, QueueHealth,
+    QueueStats, ResurrectOutcome, SummaryStats, ThroughputPoint, Timestamp,
 };
 pub use operator::{Edits, Operator};
 pub use pool::{Pool, PoolBuilder};

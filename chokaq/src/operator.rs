@@ -1,4 +1,4 @@
-//! What people who run jobs do: look, steer queues, cancel, resurrect.
+//! What people who run jobs do: look, steer queues, cancel, resurrect, purge.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -7,8 +7,8 @@ use crate::{
     config::Pretty,
     model::{
         ArchiveRow, CancelOutcome, DlqErrorGroup, DlqRow, JobId, Limits, PageCursor, PayloadEdit,
-        QueueHealth, QueueSettings, QueueStats, ResurrectEdits, ResurrectOutcome, SummaryStats,
-        ThroughputPoint,
+        Purge, QueueHealth, QueueSettings, QueueStats, ResurrectEdits, ResurrectOutcome,
+        SummaryStats, ThroughputPoint,
     },
 };
 
@@ -72,6 +72,9 @@ impl Edits {
 impl Operator {
     /// The most ids of one call, and the most rows of one page.
     pub const MAX_ROWS: usize = 1_000;
+
+    /// Twice as long as an enqueue repeats itself after a lost reply.
+    const LEAST_AGE: Duration = Duration::from_mins(1);
 
     pub(crate) fn new(pool: Pool) -> Self {
         Self { pool }
@@ -167,6 +170,42 @@ impl Operator {
         check_ids(ids)?;
         let edits = edits.check(*self.pool.limits())?;
         self.pool.storage().resurrect(ids.to_vec(), edits).await
+    }
+
+    /// Deletes what is older than that by the database's clock (jobs by when they finished or failed, buckets by when they
+    /// began), 1,000 rows at a time and the oldest first, until nothing of that age is left, and answers how many rows went.
+    /// [`Pool::job`] knows nothing of such a job any more; lifetime totals stay. Workers go on meanwhile: no statement takes
+    /// more than 1,000 rows, and none waits for a row that another one has. If it fails half-way, what went stays gone: call
+    /// it again.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main] async fn main() -> chokaq::Result<()> {
+    /// # let pool = chokaq::Pool::connect("sqlite::memory:").await?;
+    /// let month = Duration::from_hours(30 * 24);
+    /// let gone = pool.operator().purge(chokaq::Purge::DeadLetters, month).await?;
+    /// # assert_eq!(gone, 0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Jobs younger than a minute: a call whose reply was lost looks for its job in history, and would run it twice. Or the
+    /// database cannot be reached.
+    pub async fn purge(&self, what: Purge, older_than: Duration) -> Result<u64> {
+        if what != Purge::Buckets && older_than < Self::LEAST_AGE {
+            return Err(Error::invalid(format!(
+                "{what} cannot be purged of jobs younger than a minute, {} was asked: calls whose reply was lost look for them",
+                Pretty(older_than)
+            )));
+        }
+        let mut purged = 0;
+        loop {
+            let rows = self.pool.storage().purge(what, older_than, Self::MAX_ROWS).await?;
+            purged += rows;
+            if rows < Self::MAX_ROWS as u64 {
+                return Ok(purged);
+            }
+        }
     }
 
     /// Stops fetching from a queue, in every process; what runs goes on.

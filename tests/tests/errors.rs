@@ -12,7 +12,7 @@ use std::{
 };
 
 use chokaq::{
-    Edits, Error, JobId, Pool, Worker,
+    Edits, Error, JobId, Pool, Purge, Worker,
     prelude::*,
     storage::sqlite::{Location, SqliteOptions, SqliteStorage},
 };
@@ -187,6 +187,7 @@ async fn refused_input() -> Vec<Error> {
         operator.cancel(&[twice, twice], "").await.unwrap_err(),
         operator.cancel(&[twice; 1_001], "").await.unwrap_err(),
         operator.set_zombie_timeout("mail", Some(Duration::ZERO)).await.unwrap_err(),
+        operator.purge(Purge::DeadLetters, Duration::from_secs(59)).await.unwrap_err(),
         "not-an-id".parse::<JobId>().unwrap_err(),
         detail.output::<String>().unwrap_err(),
     ]

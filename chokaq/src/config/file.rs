@@ -88,6 +88,7 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => Some(number.as_str().to_owned()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(value) => Some(value.to_string()),
         DeValue::Array(items) => {
             let names: Option<Vec<_>> = items.iter().map(|item| item.get_ref().as_str()).collect();
             names.map(|names| names.join(","))
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_reported_with_its_line_and_what_is_accepted() {
-        let text = "[worker]\nlease = \"soon\"\nconcurency = 3\nbatch = 0\nbuffer = true\n\n[job]\nretries = 1\n";
+        let text = "[worker]\nlease = \"soon\"\nconcurency = 3\nbatch = 0\nbuffer = 2030-01-01\n\n[job]\nretries = 1\n";
         let error = read(text).expect_err("five faults");
         assert!(error.is_config());
         let text = error.to_string();

@@ -5,6 +5,7 @@ mod job_type;
 mod limits;
 mod outcome;
 mod policy;
+mod purge;
 mod row;
 mod state;
 mod stats;
@@ -15,6 +16,7 @@ pub use job_type::JobType;
 pub use limits::Limits;
 pub use outcome::{AttemptError, FailureReason, Finish, FinishOutcome, Outcome};
 pub use policy::{Backoff, JobPolicy, OnCrash, PolicyDefaults};
+pub use purge::Purge;
 pub use row::{
     AttemptRecord, Beat, BeatOutcome, CancelOutcome, Control, Due, EnqueueOutcome, FetchReply,
     FetchRequest, FetchedJob, JobDetail, JobState, Lease, MarkOutcome, NewJob, PayloadEdit,

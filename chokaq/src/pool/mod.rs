@@ -143,6 +143,27 @@ impl Pool {
         self.storage().migration_plan().await
     }
 
+    /// How the database differs from what this release's migrations make, a sentence for each difference with its
+    /// remedy: missing or changed tables, columns and indexes, triggers, and what was added by hand or by a later release.
+    /// Empty: none. Changes nothing. Tables that are not chokaq's count only where the schema is meant for chokaq alone:
+    /// on SQL Server, in a schema other than `dbo`.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> chokaq::Result<()> {
+    /// let pool = chokaq::Pool::connect("sqlite::memory:").await?;
+    /// for difference in pool.check_schema().await? {
+    ///     eprintln!("schema: {difference}");
+    /// }
+    /// # assert!(pool.check_schema().await?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub async fn check_schema(&self) -> Result<Vec<String>> {
+        self.storage().check_schema().await
+    }
+
     /// Everything known of a job: where it is, its attempts with their errors, progress, output. `None`: no such job,
     /// or its history was purged.
     ///

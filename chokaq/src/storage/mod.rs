@@ -18,12 +18,14 @@ use crate::{
     model::{
         ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
         EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, QueueHealth, QueueSettings, QueueStats, Release,
+        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
         ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
         ZombieScan,
     },
 };
 
+#[cfg(any(feature = "mssql", feature = "sqlite"))]
+mod drift;
 #[cfg(feature = "mssql")]
 pub mod mssql;
 #[cfg(feature = "sqlite")]
@@ -116,6 +118,10 @@ pub trait OperatorStorage {
     /// Changes a queue's settings; the queue exists after it.
     fn set_queue(&self, queue: String, change: QueueSettings) -> StorageFuture<'_, ()>;
 
+    /// Deletes rows that are older than that by the database's clock, the oldest first, at most `batch` of them (and never
+    /// more than 10,000); lifetime totals stay. Answers how many. Rows that another call holds are passed over.
+    fn purge(&self, what: Purge, older_than: Duration, batch: usize) -> StorageFuture<'_, u64>;
+
     /// Counts over all queues.
     fn get_summary_stats(&self) -> StorageFuture<'_, SummaryStats>;
 
@@ -155,4 +161,7 @@ pub trait MigrationStorage {
 
     /// The SQL that [`migrate`](Self::migrate) would run now; runs nothing.
     fn migration_plan(&self) -> StorageFuture<'_, String>;
+
+    /// How the database differs from what this program's migrations make, a sentence each; changes nothing.
+    fn check_schema(&self) -> StorageFuture<'_, Vec<String>>;
 }

@@ -7,7 +7,7 @@
 --   chokaq_producer  enqueues: by the programs' statement, or by EXEC chokaq.Enqueue, for which EXECUTE alone would do
 --   chokaq_worker    runs jobs; a worker whose handlers enqueue is a producer too
 --   chokaq_reader    looks: dashboards, pool.job(id)
---   chokaq_operator  looks, cancels (pool.cancel(id) too), resurrects, pauses and limits queues
+--   chokaq_operator  looks, cancels (pool.cancel(id) too), resurrects, purges, pauses and limits queues
 --   chokaq_migrator  changes the schema: pool.migrate(), CHOKAQ_AUTO_MIGRATE. A person who runs the printed plan as
 --                    db_owner needs no such login. Whoever may ALTER the schema can read it as well: keep it apart.
 --
@@ -77,7 +77,8 @@ BEGIN
     -- Beside what a reader has.
     GRANT INSERT, UPDATE ON [chokaq].Queues TO chokaq_operator;
     GRANT INSERT, UPDATE, DELETE ON [chokaq].JobsHot TO chokaq_operator;
+    GRANT DELETE ON [chokaq].JobsArchive TO chokaq_operator;
     GRANT INSERT, DELETE ON [chokaq].JobsDLQ TO chokaq_operator;
-    GRANT INSERT, UPDATE ON [chokaq].MetricBuckets TO chokaq_operator;
+    GRANT INSERT, UPDATE, DELETE ON [chokaq].MetricBuckets TO chokaq_operator;
     GRANT INSERT, UPDATE ON [chokaq].StatsSummary TO chokaq_operator;
 END;

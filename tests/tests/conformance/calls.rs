@@ -6,9 +6,9 @@ use chokaq::{
     model::{
         AttemptError, Beat, BeatOutcome, CancelOutcome, Control, Due, EnqueueOutcome,
         FailureReason, FetchReply, FetchRequest, FetchedJob, Finish, FinishOutcome, JobDetail,
-        JobId, JobState, Lease, LeaseId, MarkOutcome, NewJob, OnCrash, Outcome, QueueSettings,
-        QueueStats, Release, ResurrectEdits, ResurrectOutcome, SummaryStats, WorkerId, Zombie,
-        ZombieScan,
+        JobId, JobState, Lease, LeaseId, MarkOutcome, NewJob, OnCrash, Outcome, Purge,
+        QueueSettings, QueueStats, Release, ResurrectEdits, ResurrectOutcome, SummaryStats,
+        WorkerId, Zombie, ZombieScan,
     },
     storage::Storage,
 };
@@ -255,6 +255,10 @@ impl Calls {
         edits: ResurrectEdits,
     ) -> ResurrectOutcome {
         only(answer(self.storage.resurrect(vec![job], edits).await))
+    }
+
+    pub(crate) async fn purge(&self, what: Purge, older_than: Duration, batch: usize) -> u64 {
+        answer(self.storage.purge(what, older_than, batch).await)
     }
 
     pub(crate) async fn set(&self, queue: &str, change: QueueSettings) {

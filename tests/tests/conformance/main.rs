@@ -32,6 +32,7 @@ mod sqlite;
 
 mod cancel;
 mod crowd;
+mod drift;
 mod end_to_end;
 mod enqueue;
 mod errors;
@@ -52,6 +53,7 @@ mod migrate;
 mod model;
 mod next_due;
 mod pages;
+mod purge;
 mod queues;
 mod reads;
 mod release;

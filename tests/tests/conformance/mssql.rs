@@ -8,7 +8,7 @@ use std::{
     io::Write as _,
     sync::{
         Arc, LazyLock, Mutex, Once, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -42,16 +42,18 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 static SKIP_WAS_SAID: Once = Once::new();
 
 struct Database {
+    is_babelfish: bool,
     options: MssqlOptions,
     storage: Arc<MssqlStorage>,
     direct: Connections,
-    is_babelfish: bool,
 }
 
 /// A claim's database; it goes back when the claim is done with it.
 pub(crate) struct Mssql {
     /// `None` only while it is dropped.
     database: Option<Database>,
+    /// The claim has changed the schema.
+    is_changed: AtomicBool,
 }
 
 /// The URL of the server to test on, or why there is none.
@@ -94,13 +96,22 @@ impl Database {
         storage.migrate().await.expect("the schema can be made");
         let direct = Connections::new(options.clone());
         let is_babelfish = babelfish::is_it(&direct).await;
-        Self { options, storage, direct, is_babelfish }
+        Self { is_babelfish, options, storage, direct }
     }
 
     async fn empty(&self) {
         self.storage.lose_replies(0);
         let deletes = TABLES.map(|table| format!("DELETE FROM {};", self.table(table)));
         self.run(deletes.concat()).await;
+    }
+
+    /// Drops every table and migrates.
+    async fn make_anew(&self) {
+        let tables = TABLES.iter().chain(&["SchemaMigrations"]);
+        let drops: Vec<_> =
+            tables.map(|table| format!("DROP TABLE IF EXISTS {};", self.table(table))).collect();
+        self.run(drops.concat()).await;
+        self.storage.migrate().await.expect("the schema can be made");
     }
 
     fn table(&self, name: &str) -> String {
@@ -149,6 +160,15 @@ impl Mssql {
 
 impl Drop for Mssql {
     fn drop(&mut self) {
+        if let Some(database) = &self.database
+            && self.is_changed.load(Ordering::SeqCst)
+        {
+            // Whatever became of the claim, the next one and the next run find the schema as it should be.
+            std::thread::scope(|scope| {
+                scope.spawn(|| RUNTIME.block_on(database.make_anew())).join()
+            })
+            .expect("the schema can be made anew");
+        }
         FREE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.database.take());
     }
 }
@@ -168,7 +188,7 @@ impl Backend for Mssql {
                 return None;
             }
             database.empty().await;
-            Some(Self { database: Some(database) })
+            Some(Self { database: Some(database), is_changed: AtomicBool::new(false) })
         })
     }
 
@@ -285,6 +305,25 @@ impl Backend for Mssql {
             let is_it = |row: &Row| row["Id"].as_ref().is_some_and(|i| i.eq_ignore_ascii_case(&id));
             rows.into_iter().find(is_it)
         })
+    }
+
+    fn change_schema(&self, sql: &'static str) -> Answer<'_, ()> {
+        Box::pin(async {
+            self.is_changed.store(true, Ordering::SeqCst);
+            let schema = format!("[{}].", self.database().options.schema());
+            self.run(sql.replace("[chokaq].", &schema)).await;
+        })
+    }
+
+    fn drop_index(&self, table: &'static str, index: &'static str) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.is_changed.store(true, Ordering::SeqCst);
+            self.run(format!("DROP INDEX {index} ON {};", self.table(table))).await;
+        })
+    }
+
+    fn is_the_engines(&self, difference: &str) -> bool {
+        self.database().is_babelfish && babelfish::cannot_show(difference)
     }
 
     fn active(&self, queue: String) -> Answer<'_, u64> {

@@ -5,7 +5,7 @@ pub(crate) use std::time::Duration;
 pub(crate) use chokaq::model::{
     AttemptError, BeatOutcome, CancelOutcome, Due, EnqueueOutcome, FailureReason, FetchRequest,
     FinishOutcome, JobId, JobState, JobStatus, Lease, LeaseId, MarkOutcome, NewJob, OnCrash,
-    Outcome, QueueSettings, Release, ResurrectEdits, ResurrectOutcome, Timestamp, WorkerId,
+    Outcome, Purge, QueueSettings, Release, ResurrectEdits, ResurrectOutcome, Timestamp, WorkerId,
     ZombieScan,
 };
 

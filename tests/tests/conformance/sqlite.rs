@@ -119,6 +119,20 @@ impl Backend for Sqlite {
         })
     }
 
+    fn change_schema(&self, sql: &'static str) -> Answer<'_, ()> {
+        Box::pin(async {
+            let sql = sql.replace("[chokaq].", "");
+            self.connect().execute_batch(&sql).expect("the schema can be changed");
+        })
+    }
+
+    fn drop_index(&self, _: &'static str, index: &'static str) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let sql = format!("DROP INDEX {index}");
+            self.connect().execute_batch(&sql).expect("the index is there");
+        })
+    }
+
     fn active(&self, queue: String) -> Answer<'_, u64> {
         Box::pin(async move {
             let sql = "SELECT count(1) FROM JobsHot WHERE Queue = ?1 AND Status > 0";

@@ -17,6 +17,8 @@ fn role_of(contract: &str, method: &str) -> &'static str {
         "WorkerStorage" => "chokaq_worker",
         "OperatorStorage" if method == "find_job" || method.starts_with("get_") => "chokaq_reader",
         "OperatorStorage" => "chokaq_operator",
+        // It reads the catalogue, where everybody sees what they may read.
+        "MigrationStorage" => "chokaq_reader",
         other => panic!("{other} is for nobody"),
     }
 }

@@ -18,15 +18,15 @@ use crate::{
     model::{
         ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
         EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, QueueHealth, QueueSettings, QueueStats, Release,
+        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
         ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
         ZombieScan,
     },
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         mssql::{
-            controls, core::Core, enqueue, fetch, finalise, leases, migrate, operate,
-            options::MssqlOptions, pages, pool::Connections, reads, rescue,
+            controls, core::Core, drift, enqueue, fetch, finalise, leases, migrate, operate,
+            options::MssqlOptions, pages, pool::Connections, purge, reads, rescue,
         },
     },
 };
@@ -217,6 +217,10 @@ impl OperatorStorage for MssqlStorage {
         self.write(|core| async move { operate::set_queue(&core, queue, change).await })
     }
 
+    fn purge(&self, what: Purge, older_than: Duration, batch: usize) -> StorageFuture<'_, u64> {
+        self.write(move |core| async move { purge::purge(&core, what, older_than, batch).await })
+    }
+
     fn get_summary_stats(&self) -> StorageFuture<'_, SummaryStats> {
         self.read(|core| async move { reads::get_summary_stats(&core).await })
     }
@@ -265,5 +269,9 @@ impl MigrationStorage for MssqlStorage {
 
     fn migration_plan(&self) -> StorageFuture<'_, String> {
         self.read(|core| async move { migrate::plan(&core.connections).await })
+    }
+
+    fn check_schema(&self) -> StorageFuture<'_, Vec<String>> {
+        self.read(|core| async move { drift::check_schema(&core).await })
     }
 }

@@ -90,6 +90,11 @@ impl Recorded {
     }
 }
 
+/// What the migrations run, in their order.
+pub(super) fn texts() -> impl Iterator<Item = &'static str> {
+    MIGRATIONS.iter().map(|migration| migration.sql)
+}
+
 /// Applies what is missing, each migration in a transaction of its own, under a lock that other migrators wait for.
 pub(super) async fn migrate(connections: &Connections) -> Result<Vec<String>, Failure> {
     let schema = connections.options().schema();

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! contract    the backend: its own thread, and which operation a call of the contract is
-//!   enqueue, fetch, leases, finalise, controls, rescue, operate, reads, pages: the operations;  migrate: the schema
+//!   enqueue, fetch, leases, finalise, controls, rescue, operate, purge, reads, pages: the operations;  migrate: the schema
+//!   drift: the schema compared with what it should be;  declared: schema.sql, read for that
 //!   core        what they work with;  batch: their items as JSON;  statements: the named files
 //! options     what a connection needs to know;  url, pairs, keys, values: read from a connection string
 //! connect     one connection: addresses, login, redirection;  access_token: Microsoft Entra ID
@@ -21,6 +22,8 @@ mod connect;
 mod contract;
 mod controls;
 mod core;
+mod declared;
+mod drift;
 mod enqueue;
 mod explain;
 mod failure;
@@ -35,6 +38,7 @@ mod options;
 mod pages;
 mod pairs;
 mod pool;
+mod purge;
 mod quiet;
 mod reads;
 mod rescue;

@@ -207,6 +207,19 @@ impl PooledSession {
         result.inspect_err(|failure| self.connections.let_go_after(failure))
     }
 
+    /// Runs a statement that is about the schema itself: also where no other can use it.
+    pub(super) async fn look(&mut self, call: &Call) -> Result<Answer, Failure> {
+        let rendered = self.connections.rendered(call.statement)?;
+        let limit = call.limit.unwrap_or(self.connections.options().command_timeout);
+        let result = self.get().look(call, &rendered, limit).await;
+        result.inspect_err(|failure| self.connections.let_go_after(failure))
+    }
+
+    /// Why the schema cannot be used, where it cannot.
+    pub(super) fn schema_problem(&mut self) -> Option<String> {
+        self.get().schema_problem().map(str::to_owned)
+    }
+
     /// Runs a text without parameters as it stands; `what` names it in messages.
     ///
     /// # Errors

@@ -120,6 +120,11 @@ impl Session {
         self.state == State::Ready
     }
 
+    /// Why the schema cannot be used, when the session began.
+    pub(super) fn schema_problem(&self) -> Option<&str> {
+        self.schema_problem.as_deref()
+    }
+
     /// Whether it may serve another caller. One that found no usable schema is opened anew, to look again.
     pub(super) fn is_reusable(&self) -> bool {
         self.is_ready() && self.schema_problem.is_none()
@@ -135,6 +140,16 @@ impl Session {
         if let Some(problem) = &self.schema_problem {
             return Err(Failure::schema(problem.clone()));
         }
+        self.look(call, rendered, limit).await
+    }
+
+    /// Runs a statement that is about the schema itself: also where no other can use it.
+    pub(super) async fn look(
+        &mut self,
+        call: &Call,
+        rendered: &Rendered,
+        limit: Duration,
+    ) -> Result<Answer, Failure> {
         let work = Work::Statement(call.command(rendered)?);
         self.guarded(&call.what(), work, limit).await
     }

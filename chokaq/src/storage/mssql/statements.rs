@@ -40,7 +40,11 @@ statements! {
     MOVE_TO_DLQ "move_to_dlq";
     NEXT_DUE "next_due";
     NOTE_SUSPECTS "note_suspects";
+    PURGE_ARCHIVE "purge_archive";
+    PURGE_BUCKETS "purge_buckets";
+    PURGE_DLQ "purge_dlq";
     READ_CONTROL "read_control";
+    READ_SCHEMA "read_schema";
     RECOVER_ABANDONED "recover_abandoned";
     RELEASE "release";
     RESCHEDULE_FOR_RETRY "reschedule_for_retry";

@@ -8,15 +8,15 @@ use crate::{
     model::{
         ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
         EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, QueueHealth, QueueSettings, QueueStats, Release,
+        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
         ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
         ZombieScan,
     },
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         sqlite::{
-            Audience, SqliteStorage, controls, enqueue, fetch, finalise, leases, migrate, operate,
-            pages, reads, rescue, waiting::Class,
+            Audience, SqliteStorage, controls, drift, enqueue, fetch, finalise, leases, migrate,
+            operate, pages, purge, reads, rescue, waiting::Class,
         },
     },
 };
@@ -110,6 +110,10 @@ impl OperatorStorage for SqliteStorage {
         Box::pin(self.write(Class::Operator, move |tx| operate::set_queue(tx, &queue, &change)))
     }
 
+    fn purge(&self, what: Purge, older_than: Duration, batch: usize) -> StorageFuture<'_, u64> {
+        Box::pin(self.write(Class::Operator, move |tx| purge::purge(tx, what, older_than, batch)))
+    }
+
     fn get_summary_stats(&self) -> StorageFuture<'_, SummaryStats> {
         Box::pin(self.read(Audience::People, reads::get_summary_stats))
     }
@@ -164,5 +168,9 @@ impl MigrationStorage for SqliteStorage {
     fn migration_plan(&self) -> StorageFuture<'_, String> {
         let name = self.name.clone();
         Box::pin(self.read(Audience::People, move |tx| migrate::plan(tx.connection(), &name)))
+    }
+
+    fn check_schema(&self) -> StorageFuture<'_, Vec<String>> {
+        Box::pin(self.read(Audience::People, drift::check_schema))
     }
 }

@@ -4,15 +4,16 @@
 //! contract    the storage traits: which call goes to which thread, in which class
 //! writer      the thread that writes; waiting: its queue; tx: what a call sees
 //! readers     threads that read;  checkpoint: the thread that empties the WAL
-//! connection  opening and pragmas;  migrate: the schema;  failure: errors that say what to do
+//! connection  opening and pragmas;  migrate: the schema;  drift: compared with what it should be;  failure: errors that say what to do
 //! queries     the .sql files;  row: stored values back into the model
-//! enqueue · fetch, shares · leases · finalise, endings, totals · rescue · controls · operate · reads, pages: what the calls do
+//! enqueue · fetch, shares · leases · finalise, endings, totals · rescue · controls · operate · purge · reads, pages: what the calls do
 //! ```
 
 mod checkpoint;
 mod connection;
 mod contract;
 mod controls;
+mod drift;
 mod endings;
 mod enqueue;
 mod failure;
@@ -25,6 +26,7 @@ mod operate;
 mod pages;
 #[cfg(test)]
 mod plans;
+mod purge;
 mod queries;
 mod readers;
 mod reads;

@@ -7,8 +7,13 @@ use rusqlite::Connection;
 use super::{failure::DatabaseName, migrate, queries};
 
 /// Read by people only: these may walk an index of what they count, up to the limit that they name.
-const FOR_PEOPLE: [&str; 4] =
-    ["get_summary_stats", "get_queue_stats", "get_queue_health", "get_top_dlq_errors"];
+const FOR_PEOPLE: [&str; 5] = [
+    "get_summary_stats",
+    "get_queue_stats",
+    "get_queue_health",
+    "get_top_dlq_errors",
+    "read_schema",
+];
 
 fn database() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
@@ -44,8 +49,9 @@ fn no_statement_of_the_workers_path_walks_the_backlog_or_the_history() {
         }
         for (number, sql) in queries::split(text).enumerate() {
             for step in plan(&connection, sql) {
-                // A delayed row is reached by the order of the index, and the walk has a limit.
-                let is_bounded = step.contains("IX_JobsHot_Delayed") && sql.contains("LIMIT");
+                // A delayed row is reached by the order of the index, an old one by that of the table: such a walk has a limit.
+                let is_in_order = step.contains("IX_JobsHot_Delayed") || name.starts_with("purge_");
+                let is_bounded = is_in_order && sql.contains("LIMIT");
                 assert!(
                     !is_a_walk(&step) || is_bounded,
                     "{name}.sql, statement {}: {step}",

@@ -119,6 +119,10 @@ queries! {
     RESURRECT: 2 = "resurrect";
     FIND_RESURRECTED: 1 = "find_resurrected";
     SET_QUEUE: 1 = "set_queue";
+    PURGE_ARCHIVE: 1 = "purge_archive";
+    PURGE_DLQ: 1 = "purge_dlq";
+    PURGE_BUCKETS: 1 = "purge_buckets";
+    READ_SCHEMA: 4 = "read_schema";
 
     FIND_JOB: 1 = "find_job";
     GET_SUMMARY_STATS: 1 = "get_summary_stats";

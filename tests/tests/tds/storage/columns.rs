@@ -154,6 +154,7 @@ fn sets(name: &str) -> Vec<Columns> {
             ("IsDead", Column::Bit),
             ("HolderId", Column::UniqueIdentifier),
         ],
+        "purge_archive" | "purge_dlq" | "purge_buckets" => &[("Purged", Column::Int)],
         "find_job" => JOB,
         "get_summary_stats" => &[
             ("Pending", Column::BigInt),
@@ -249,7 +250,8 @@ fn the_columns_of_the_script_are_those_of_the_files() {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
         let is_sql = path.extension().is_some_and(|extension| extension == "sql");
         // Several sets, or none; or no statement.
-        let others = ["fetch_next_batch", "read_control", "set_queue", "schema", "ledger"];
+        let others =
+            ["fetch_next_batch", "read_control", "read_schema", "set_queue", "schema", "ledger"];
         if !is_sql || others.contains(&&*name) {
             continue;
         }

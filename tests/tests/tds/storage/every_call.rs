@@ -5,7 +5,8 @@ use std::time::Duration;
 use chokaq::{
     FailureReason, Result,
     model::{
-        Beat, Finish, Lease, Outcome, QueueSettings, Release, ResurrectEdits, WorkerId, ZombieScan,
+        Beat, Finish, Lease, Outcome, Purge, QueueSettings, Release, ResurrectEdits, WorkerId,
+        ZombieScan,
     },
     storage::{OperatorStorage, ProducerStorage, WorkerStorage, mssql::MssqlStorage},
 };
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// Each call by the statement that it makes first.
-pub(crate) const CALLS: [&str; 24] = [
+pub(crate) const CALLS: [&str; 27] = [
     "enqueue",
     "fetch_next_batch",
     "read_control",
@@ -38,6 +39,9 @@ pub(crate) const CALLS: [&str; 24] = [
     "cancel_waiting",
     "resurrect",
     "set_queue",
+    "purge_archive",
+    "purge_dlq",
+    "purge_buckets",
     "get_summary_stats",
     "get_queue_stats",
     "get_queue_health",
@@ -80,6 +84,9 @@ pub(crate) async fn call(storage: &MssqlStorage, name: &str, lease: &Lease) -> R
         "cancel_waiting" => within(storage.cancel(ids, "why".to_owned())).await.map(drop),
         "resurrect" => within(storage.resurrect(ids, ResurrectEdits::default())).await.map(drop),
         "set_queue" => within(storage.set_queue("mail".to_owned(), QueueSettings::default())).await,
+        "purge_archive" => within(storage.purge(Purge::Archive, time, 10)).await.map(drop),
+        "purge_dlq" => within(storage.purge(Purge::DeadLetters, time, 10)).await.map(drop),
+        "purge_buckets" => within(storage.purge(Purge::Buckets, time, 10)).await.map(drop),
         "get_summary_stats" => within(storage.get_summary_stats()).await.map(drop),
         "get_queue_stats" => within(storage.get_queue_stats()).await.map(drop),
         "get_queue_health" => within(storage.get_queue_health()).await.map(drop),
