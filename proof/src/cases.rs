@@ -48,7 +48,11 @@ files! {
     MOVE_TO_DLQ "move_to_dlq";
     NEXT_DUE "next_due";
     NOTE_SUSPECTS "note_suspects";
+    PURGE_ARCHIVE "purge_archive";
+    PURGE_BUCKETS "purge_buckets";
+    PURGE_DLQ "purge_dlq";
     READ_CONTROL "read_control";
+    READ_SCHEMA "read_schema";
     RECOVER_ABANDONED "recover_abandoned";
     RELEASE "release";
     RESCHEDULE_FOR_RETRY "reschedule_for_retry";
@@ -92,7 +96,10 @@ const FEW: &[&str] = &["PK_Queues"];
 
 /// All cases, the worker's path first.
 pub(crate) fn all() -> Vec<Case> {
-    [workers_path(), finishes(), rescue(), operators(), pages()].into_iter().flatten().collect()
+    [workers_path(), finishes(), rescue(), operators(), purges(), pages()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn workers_path() -> Vec<Case> {
@@ -223,6 +230,19 @@ fn operators() -> Vec<Case> {
     ]
 }
 
+/// The ages leave most of what `fill` makes: archived in a week, dead in a month, buckets of a quarter of an hour.
+fn purges() -> Vec<Case> {
+    vec![
+        writer("purge_archive", "", Role::Maintenance, |supply| {
+            purge(&PURGE_ARCHIVE, 6 * DAY_MS, supply)
+        }),
+        writer("purge_dlq", "", Role::Maintenance, |supply| purge(&PURGE_DLQ, 29 * DAY_MS, supply)),
+        writer("purge_buckets", "", Role::Maintenance, |supply| {
+            purge(&PURGE_BUCKETS, 600_000, supply)
+        }),
+    ]
+}
+
 fn pages() -> Vec<Case> {
     const DELAYED: &[&str] = &["IX_JobsHot_Delayed", "PK_Queues"];
     // Each stops at a million rows.
@@ -234,6 +254,7 @@ fn pages() -> Vec<Case> {
         "PK_StatsSummary",
     ];
     vec![
+        reader("read_schema", "", &[], |_| Call::new(&READ_SCHEMA)),
         reader("find_job", "in the archive", &[], |supply| {
             Call::new(&FIND_JOB).bind("id", supply.archived())
         }),
@@ -254,6 +275,11 @@ fn pages() -> Vec<Case> {
 }
 
 const LEASE_MS: i64 = 120_000;
+const DAY_MS: i64 = 86_400_000;
+
+fn purge(statement: &'static Statement, age_ms: i64, supply: &mut Supply) -> Call {
+    Call::new(statement).bind("age_ms", age_ms).bind("batch", count(supply.batch()))
+}
 
 fn zombies(statement: &'static Statement, supply: &mut Supply) -> Call {
     let call = Call::new(statement).bind("lease_ms", LEASE_MS).bind("suspicion_ms", 20_000_i64);

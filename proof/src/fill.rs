@@ -224,7 +224,7 @@ TRUNCATE TABLE [chokaq].Queues;
 TRUNCATE TABLE [chokaq].StatsSummary;
 TRUNCATE TABLE [chokaq].MetricBuckets;";
 
-/// Ten queues, one that is limited, one that is paused; an hour of buckets.
+/// Ten queues, one that is limited, one that is paused; buckets of a quarter of an hour.
 const COUNTERS: &str = "\
 DECLARE @now datetime2(3) = SYSUTCDATETIME();
 DECLARE @bucket datetime2(3) = DATEADD(second, DATEDIFF(second, '20000101', @now) / 10 * 10, '20000101');
