@@ -32,9 +32,9 @@ pub use enqueue::{Enqueue, EnqueueAll, EnqueueOne, Enqueued, EnqueuedAll};
 pub use error::{Error, Result};
 pub use job::{CancelCause, Job, JobCall, JobContext, JobError, JobOutput};
 pub use model::{
-    ArchiveRow, AttemptRecord, Backoff, CancelOutcome, DlqErrorGroup, DlqRow, FailureReason,
-    JobDetail, JobId, JobState, JobStatus, JobType, OnCrash, PageCursor, Purge, QueueHealth,
-    QueueStats, ResurrectOutcome, SummaryStats, ThroughputPoint, Timestamp,
+    ArchiveRow, AttemptRecord, Backoff, CancelOutcome, Circuit, CircuitState, DlqErrorGroup,
+    DlqRow, FailureReason, JobDetail, JobId, JobState, JobStatus, JobType, OnCrash, PageCursor,
+    Purge, QueueHealth, QueueStats, ResurrectOutcome, SummaryStats, ThroughputPoint, Timestamp,
 };
 pub use operator::{Edits, Operator};
 pub use pool::{Pool, PoolBuilder};

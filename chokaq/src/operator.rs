@@ -6,9 +6,9 @@ use crate::{
     Error, Pool, Result,
     config::Pretty,
     model::{
-        ArchiveRow, CancelOutcome, DlqErrorGroup, DlqRow, JobId, Limits, PageCursor, PayloadEdit,
-        Purge, QueueHealth, QueueSettings, QueueStats, ResurrectEdits, ResurrectOutcome,
-        SummaryStats, ThroughputPoint,
+        ArchiveRow, CancelOutcome, Circuit, DlqErrorGroup, DlqRow, JobId, Limits, PageCursor,
+        PayloadEdit, Purge, QueueHealth, QueueSettings, QueueStats, ResurrectEdits,
+        ResurrectOutcome, SummaryStats, ThroughputPoint,
     },
 };
 
@@ -102,6 +102,15 @@ impl Operator {
     /// The database cannot be read.
     pub async fn queue_health(&self) -> Result<Vec<QueueHealth>> {
         self.pool.storage().get_queue_health().await
+    }
+
+    /// The circuit breakers that are not closed, of every worker that lives: which types are left alone, why, and when
+    /// they are tried again. By type and worker, at most 1,000.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn circuits(&self) -> Result<Vec<Circuit>> {
+        self.pool.storage().get_circuits().await
     }
 
     /// Successes and failures per queue and bucket of 10 s over the last `window`, oldest first.

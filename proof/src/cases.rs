@@ -37,6 +37,7 @@ files! {
     FIND_MARKED "find_marked";
     FIND_RELEASED "find_released";
     GET_ARCHIVE_PAGED "get_archive_paged";
+    GET_CIRCUITS "get_circuits";
     GET_DLQ_PAGED "get_dlq_paged";
     GET_QUEUE_HEALTH "get_queue_health";
     GET_QUEUE_STATS "get_queue_stats";
@@ -55,6 +56,7 @@ files! {
     READ_SCHEMA "read_schema";
     RECOVER_ABANDONED "recover_abandoned";
     RELEASE "release";
+    REPORT_CIRCUITS "report_circuits";
     RESCHEDULE_FOR_RETRY "reschedule_for_retry";
     RESURRECT "resurrect";
     RETRY_ZOMBIES "retry_zombies";
@@ -103,7 +105,7 @@ pub(crate) fn all() -> Vec<Case> {
 }
 
 fn workers_path() -> Vec<Case> {
-    use Role::{Heartbeat, Worker};
+    use Role::{Heartbeat, Maintenance, Worker};
     vec![
         writer("enqueue", "1 job", Worker, |supply| enqueue(supply, 1)),
         writer("enqueue", "a batch", Worker, |supply| enqueue(supply, supply.batch())),
@@ -141,6 +143,11 @@ fn workers_path() -> Vec<Case> {
         }),
         writer("release", "", Worker, |supply| {
             owned(&RELEASE, &supply.fetched(), &json!({"ds": 30, "dm": 0, "u": true}))
+        }),
+        writer("report_circuits", "", Maintenance, |_| {
+            let item =
+                json!({"y": "proof", "st": 1, "f": 5, "e": "503", "os": 1, "rs": 30, "rm": 0});
+            Call::new(&REPORT_CIRCUITS).bind("worker", WORKER).bind("items", text(&[item]))
         }),
         reader("find_released", "", &[], |supply| {
             Call::new(&FIND_RELEASED).bind("items", items(&supply.fetched(), &json!({})))
@@ -254,6 +261,7 @@ fn pages() -> Vec<Case> {
         "PK_StatsSummary",
     ];
     vec![
+        reader("get_circuits", "", &[], |_| Call::new(&GET_CIRCUITS).bind("fresh_s", 120)),
         reader("read_schema", "", &[], |_| Call::new(&READ_SCHEMA)),
         reader("find_job", "in the archive", &[], |supply| {
             Call::new(&FIND_JOB).bind("id", supply.archived())

@@ -252,6 +252,7 @@ SELECT /* chokaq:fetch_next_batch */
     DATEDIFF_BIG(millisecond, '19700101', h.CreatedAtUtc) AS CreatedAtMs,
     DATEDIFF_BIG(millisecond, '19700101', h.ScheduledAtUtc) AS ScheduledAtMs,
     DATEDIFF_BIG(millisecond, h.UnknownSinceUtc, @now) AS UnknownForMs,
+    DATEDIFF_BIG(millisecond, @now, h.DeadlineUtc) AS ExpiresInMs,
     ROW_NUMBER() OVER (PARTITION BY i.Place ORDER BY i.Ord) AS Turn, i.Place
 FROM @claimed AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq

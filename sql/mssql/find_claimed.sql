@@ -24,7 +24,8 @@ SELECT /* chokaq:find_claimed */
     h.Seq, h.Id, h.LeaseId, h.Queue, h.Type, h.Payload, h.Tags, h.Priority, h.AttemptCount, h.MaxRetries, h.TimeoutMs,
     DATEDIFF_BIG(millisecond, '19700101', h.CreatedAtUtc) AS CreatedAtMs,
     DATEDIFF_BIG(millisecond, '19700101', h.ScheduledAtUtc) AS ScheduledAtMs,
-    DATEDIFF_BIG(millisecond, h.UnknownSinceUtc, @now) AS UnknownForMs
+    DATEDIFF_BIG(millisecond, h.UnknownSinceUtc, @now) AS UnknownForMs,
+    DATEDIFF_BIG(millisecond, @now, h.DeadlineUtc) AS ExpiresInMs
 FROM @claimed AS i
 INNER LOOP JOIN [chokaq].JobsHot AS h WITH (INDEX(PK_JobsHot), FORCESEEK, ROWLOCK) ON h.Seq = i.Seq
 WHERE h.Status = 1 AND h.WorkerId = @worker AND h.LeaseId = @lease

@@ -8,4 +8,4 @@ WHERE Seq IN (SELECT value FROM rarray(@seqs))
     AND Status = 0
 RETURNING
     Seq, Id, LeaseId, Queue, Type, Payload, Tags, Priority, AttemptCount, MaxRetries, TimeoutMs, CreatedAtUtc,
-    ScheduledAtUtc, UnknownSinceUtc;
+    ScheduledAtUtc, UnknownSinceUtc, DeadlineUtc;

@@ -5,6 +5,6 @@
 -- Twin: the same.
 SELECT
     Seq, Id, LeaseId, Queue, Type, Payload, Tags, Priority, AttemptCount, MaxRetries, TimeoutMs, CreatedAtUtc,
-    ScheduledAtUtc, UnknownSinceUtc
+    ScheduledAtUtc, UnknownSinceUtc, DeadlineUtc
 FROM JobsHot INDEXED BY IX_JobsHot_Active
 WHERE Status > 0 AND Status = 1 AND WorkerId = @worker AND LeaseId = @lease;

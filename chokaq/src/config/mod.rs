@@ -86,6 +86,8 @@ pub(crate) struct WorkerSettings {
     pub(crate) cancel_grace: Duration,
     /// The share of random time added to a retry's delay.
     pub(crate) jitter: f64,
+    /// When a type whose jobs keep failing is left alone.
+    pub(crate) circuit: CircuitSettings,
     /// When a row of an unknown type is due again.
     pub(crate) unknown_delay: Duration,
     /// How long a row may go round workers that do not know its type before it is rejected.
@@ -108,9 +110,27 @@ impl Default for WorkerSettings {
             shutdown_grace: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(5),
             jitter: 0.2,
+            circuit: CircuitSettings::default(),
             unknown_delay: Duration::from_secs(30),
             unknown_grace: Duration::from_hours(1),
         }
+    }
+}
+
+/// When a circuit breaker opens, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CircuitSettings {
+    /// Failures of a type with no success between them; 0: never.
+    pub(crate) failures: u32,
+    /// The time within which they count.
+    pub(crate) window: Duration,
+    /// How long it stays open before one job is tried.
+    pub(crate) pause: Duration,
+}
+
+impl Default for CircuitSettings {
+    fn default() -> Self {
+        Self { failures: 5, window: Duration::from_mins(1), pause: Duration::from_secs(30) }
     }
 }
 
@@ -181,6 +201,8 @@ impl WorkerSettings {
             ("heartbeat interval", self.heartbeat_interval),
             ("scan interval", self.scan_interval),
             ("fetched limit", self.fetched_limit),
+            ("circuit window", self.circuit.window),
+            ("circuit pause", self.circuit.pause),
         ] {
             if value.is_zero() || value > Limits::MAX_DURATION {
                 return Err(Error::config(format!(

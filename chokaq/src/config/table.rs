@@ -99,6 +99,15 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "worker.cancel_grace" "CHOKAQ_CANCEL_GRACE" "\"5s\""
         "What a handler gets to stop once its context is cancelled."
         => |s, v| set(&mut s.worker.cancel_grace, duration(v));
+    "worker.circuit_failures" "CHOKAQ_CIRCUIT_FAILURES" "5"
+        "Failures of a job type, with no success between them, that open its circuit; 0 opens none."
+        => |s, v| set(&mut s.worker.circuit.failures, count(v, 0, 1_000));
+    "worker.circuit_window" "CHOKAQ_CIRCUIT_WINDOW" "\"1m\""
+        "The time within which those failures count."
+        => |s, v| set(&mut s.worker.circuit.window, duration(v));
+    "worker.circuit_pause" "CHOKAQ_CIRCUIT_PAUSE" "\"30s\""
+        "How long an open circuit lets no job of its type start, before it tries one."
+        => |s, v| set(&mut s.worker.circuit.pause, duration(v));
 };
 
 /// Lets the environment override the settings.

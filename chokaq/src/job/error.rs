@@ -32,6 +32,7 @@ pub(crate) enum ErrorClass {
     Snooze(Duration),
     Cancel,
     Rejected,
+    CircuitOpen,
     Panic,
 }
 
@@ -60,6 +61,10 @@ impl JobError {
 
     pub(crate) fn rejected(error: impl Into<BoxError>) -> Self {
         Self { class: ErrorClass::Rejected, source: error.into() }
+    }
+
+    pub(crate) fn circuit_open(error: impl Into<BoxError>) -> Self {
+        Self { class: ErrorClass::CircuitOpen, source: error.into() }
     }
 
     pub(crate) fn panic(message: String) -> Self {

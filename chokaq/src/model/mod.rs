@@ -1,5 +1,6 @@
 //! What a job is: ids, states, rows, outcomes and policies. Pure data, no I/O.
 
+mod circuit;
 mod ids;
 mod job_type;
 mod limits;
@@ -11,6 +12,7 @@ mod state;
 mod stats;
 mod time;
 
+pub use circuit::{Circuit, CircuitReport, CircuitState};
 pub use ids::{JobId, LeaseId, WorkerId};
 pub use job_type::JobType;
 pub use limits::Limits;

@@ -74,7 +74,7 @@ impl fmt::Display for FailureReason {
 }
 
 /// One attempt's error, as it is kept with the job: `kind` is a stable word (`error`, `panic`, `timeout`, `fatal`,
-/// `throttled`, `cancelled`, `rejected`, `zombie`), `text` is cut at [`AttemptError::MAX_TEXT_BYTES`] and marked.
+/// `throttled`, `cancelled`, `rejected`, `circuit`, `zombie`), `text` is cut at [`AttemptError::MAX_TEXT_BYTES`] and marked.
 /// The storage adds the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptError {

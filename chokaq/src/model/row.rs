@@ -112,6 +112,8 @@ pub struct FetchedJob {
     pub due_at: Timestamp,
     /// For how long it has gone round workers that do not know its type.
     pub unknown_for: Option<Duration>,
+    /// What was left of its lifetime when it was fetched; zero past its deadline.
+    pub expires_in: Duration,
 }
 
 /// A request for work.

@@ -16,11 +16,11 @@ use tokio::sync::watch;
 use crate::{
     Result,
     model::{
-        ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
-        EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
-        ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
-        ZombieScan,
+        ArchiveRow, Beat, BeatOutcome, CancelOutcome, Circuit, CircuitReport, Control,
+        DlqErrorGroup, DlqRow, EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome,
+        JobDetail, JobId, Lease, MarkOutcome, NewJob, PageCursor, Purge, QueueHealth,
+        QueueSettings, QueueStats, Release, ResurrectEdits, ResurrectOutcome, SummaryStats,
+        ThroughputPoint, WorkerId, Zombie, ZombieScan,
     },
 };
 
@@ -88,6 +88,13 @@ pub trait WorkerStorage {
     /// were noted at least `suspicion` ago and still do not beat.
     fn archive_zombies(&self, scan: ZombieScan) -> StorageFuture<'_, Vec<Zombie>>;
 
+    /// The worker's circuits that are not closed, in place of those that it told of before.
+    fn report_circuits(
+        &self,
+        worker: WorkerId,
+        circuits: Vec<CircuitReport>,
+    ) -> StorageFuture<'_, ()>;
+
     /// When the next claimable row of the queues is due: zero for now, `None` when none is within the horizon.
     /// Paused, inactive and full queues do not count.
     fn next_due(
@@ -130,6 +137,9 @@ pub trait OperatorStorage {
 
     /// Lag and saturation per active queue, by name.
     fn get_queue_health(&self) -> StorageFuture<'_, Vec<QueueHealth>>;
+
+    /// The circuits that are not closed, of workers that told of them lately; by type and worker, at most 1,000.
+    fn get_circuits(&self) -> StorageFuture<'_, Vec<Circuit>>;
 
     /// The buckets of the last `window`, oldest first.
     fn get_throughput_stats(&self, window: Duration) -> StorageFuture<'_, Vec<ThroughputPoint>>;

@@ -27,6 +27,7 @@ use crate::{
     worker::{
         Worker,
         buffer::Buffer,
+        circuits::Circuits,
         limiter::Limiter,
         running::Running,
         shared::{DeadLetter, JobService, OnDeadLetter, Shared},
@@ -143,6 +144,26 @@ impl WorkerBuilder {
         self
     }
 
+    /// How many failures of a job type, with no success between them, open its circuit: no job of the type is started by
+    /// this worker for a while, and its waiting jobs use no attempt. Default 5; 0 never opens one.
+    pub fn circuit_failures(mut self, failures: u32) -> Self {
+        self.settings.circuit.failures = failures;
+        self
+    }
+
+    /// The time within which those failures count; default 1 min.
+    pub fn circuit_window(mut self, window: Duration) -> Self {
+        self.settings.circuit.window = window;
+        self
+    }
+
+    /// How long an open circuit lets no job of its type start; default 30 s. Then one is tried: its success closes the
+    /// circuit, its failure opens it for as long again.
+    pub fn circuit_pause(mut self, pause: Duration) -> Self {
+        self.settings.circuit.pause = pause;
+        self
+    }
+
     /// State for handlers, by its type: [`JobContext::state`](crate::JobContext::state).
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.state.insert(TypeId::of::<T>(), Arc::new(value));
@@ -214,6 +235,7 @@ impl WorkerBuilder {
                 policy: *self.pool.policy_defaults(),
                 pool: self.pool,
                 limiter: Limiter::new(settings.worker.concurrency),
+                circuits: Circuits::new(settings.worker.circuit),
                 settings: settings.worker,
                 queues,
                 service: service(&registry, self.layers),
@@ -224,6 +246,7 @@ impl WorkerBuilder {
                 running: Running::default(),
                 tasks: TaskTracker::new(),
                 stop,
+                has_told_of_circuits: AtomicBool::new(false),
                 paused: AtomicBool::new(false),
                 nudge: Notify::new(),
                 in_hand: AtomicUsize::new(0),

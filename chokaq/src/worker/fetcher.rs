@@ -12,7 +12,7 @@ use crate::{
     model::{FetchReply, FetchRequest, LeaseId},
     worker::{
         control::{self, ControlClock},
-        release::give_back,
+        release::{give_back, hold_back},
         shared::{Shared, Trouble},
     },
 };
@@ -21,6 +21,8 @@ use crate::{
 const BUFFER_BYTES: usize = 16 * 1024 * 1024;
 /// The most payload of one fetch.
 const FETCH_BYTES: usize = 4 * 1024 * 1024;
+/// The wait after a batch of which all types' circuits are open: behind it there may be rows of others.
+const HELD_BACK_PAUSE: Duration = Duration::from_millis(100);
 /// `run_until_idle` waits for rows that are due within this time.
 pub(crate) const IDLE_HORIZON: Duration = Duration::from_mins(1);
 
@@ -40,6 +42,7 @@ pub(crate) async fn run(shared: Arc<Shared>, until: Until, clock: ControlClock) 
         rate: Rate::new(&shared),
         trouble: Trouble::new("fetch", Duration::from_secs(5)),
         passed_over: HashMap::new(),
+        held_back_in_a_row: 0,
         unanswered: None,
         until,
         clock,
@@ -58,6 +61,12 @@ pub(crate) async fn run(shared: Arc<Shared>, until: Until, clock: ControlClock) 
     fetcher.settle().await;
 }
 
+/// What became of the rows of a fetch.
+struct Accepted {
+    kept: usize,
+    held_back: usize,
+}
+
 struct Fetcher {
     shared: Arc<Shared>,
     until: Until,
@@ -65,6 +74,8 @@ struct Fetcher {
     trouble: Trouble,
     clock: ControlClock,
     passed_over: HashMap<String, u32>,
+    /// Fetches of which all rows went back for their circuits.
+    held_back_in_a_row: u32,
     /// A fetch that may have been committed without an answer: it is repeated until it is answered.
     unanswered: Option<LeaseId>,
     arrivals: watch::Receiver<u64>,
@@ -84,7 +95,12 @@ impl Fetcher {
         let ahead = self.rate.per_second(shared).min(shared.settings.buffer);
         let held = shared.buffer.len();
         let room = (shared.limiter.idle() + ahead).saturating_sub(held);
-        if held > 0 && room < ahead.div_ceil(2) { 0 } else { room.min(shared.settings.batch) }
+        if held > 0 && room < ahead.div_ceil(2) {
+            return 0;
+        }
+        // Behind rows that all go back there may be others: the look goes twice as deep each time.
+        let deeper = room.saturating_mul(1 << self.held_back_in_a_row.min(10));
+        deeper.min(shared.settings.batch)
     }
 
     async fn wait_for_room(&self) {
@@ -116,11 +132,15 @@ impl Fetcher {
             Ok(reply) => {
                 self.trouble.over();
                 self.unanswered = None;
-                let found = reply.jobs.len();
                 let next_due = reply.next_due;
-                self.accept(reply).await;
+                let accepted = self.accept(reply).await;
                 shared.in_hand.store(0, Ordering::Release);
-                if found == 0 && !repeated {
+                if accepted.kept > 0 {
+                    self.held_back_in_a_row = 0;
+                } else if accepted.held_back > 0 {
+                    self.held_back_in_a_row += 1;
+                    self.rest(Some(HELD_BACK_PAUSE)).await;
+                } else if !repeated {
                     self.rest(next_due).await;
                 }
             }
@@ -168,7 +188,7 @@ impl Fetcher {
         }
     }
 
-    async fn accept(&mut self, reply: FetchReply) {
+    async fn accept(&mut self, reply: FetchReply) -> Accepted {
         let shared = &self.shared;
         self.passed_over = reply.passed_over;
         if let Some(control) = reply.control {
@@ -177,10 +197,16 @@ impl Fetcher {
         }
         if shared.paused.load(Ordering::Acquire) {
             // Paused while the fetch was out: nothing of it may start.
+            let kept = reply.jobs.len();
             give_back(shared, reply.jobs.into_iter().map(|job| job.lease)).await;
-        } else {
-            shared.buffer.push(reply.jobs);
+            return Accepted { kept, held_back: 0 };
         }
+        let (held_back, kept): (Vec<_>, Vec<_>) =
+            reply.jobs.into_iter().partition(|job| shared.circuit_wait(job).is_some());
+        let accepted = Accepted { kept: kept.len(), held_back: held_back.len() };
+        shared.buffer.push(kept);
+        hold_back(shared, held_back).await;
+        accepted
     }
 
     /// Nothing was found: waits for an arrival, the next due time, or the poll, whichever comes first.

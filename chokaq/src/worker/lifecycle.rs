@@ -12,6 +12,7 @@ use crate::{
     Error, Result,
     job::CancelCause,
     worker::{
+        circuit_reports,
         control::{self, ControlClock},
         fetcher::{self, Until},
         finaliser::Finaliser,
@@ -53,6 +54,7 @@ async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
     let mut keepers = JoinSet::new();
     keepers.spawn(keep("heartbeat", Arc::clone(&shared), heartbeat::run));
     keepers.spawn(keep("rescue", Arc::clone(&shared), rescue::run));
+    keepers.spawn(keep("circuits", Arc::clone(&shared), circuit_reports::run));
     let control_clock = clock.clone();
     keepers.spawn(keep("control", Arc::clone(&shared), move |shared| {
         control::run(shared, control_clock.clone())
@@ -73,6 +75,7 @@ async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
         Err(_) => shared.running.unfinalised(),
     };
     keepers.shutdown().await;
+    circuit_reports::take_back(&shared).await;
     if unfinalised > 0 {
         tracing::error!(
             jobs = unfinalised,

@@ -2,6 +2,8 @@
 
 mod buffer;
 mod builder;
+mod circuit_reports;
+mod circuits;
 mod coalescer;
 mod control;
 mod fetcher;
@@ -11,6 +13,7 @@ mod heartbeat;
 mod lifecycle;
 mod limiter;
 mod marker;
+mod plan;
 mod processor;
 mod release;
 mod rescue;

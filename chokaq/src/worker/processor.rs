@@ -15,11 +15,14 @@ use tracing::Instrument;
 
 use crate::{
     job::{CancelCause, ContextParts, JobCall, JobContext, JobError},
-    model::{Backoff, FetchedJob, MarkOutcome, Outcome, Release, Timestamp},
+    model::{Backoff, FetchedJob, MarkOutcome, Outcome, Timestamp},
     worker::{
+        circuits::Evidence,
         finaliser::{Finaliser, Finished},
         limiter::Permit,
         marker::Marker,
+        plan::{Plan, Start, pass_on, plan},
+        release::hold_back,
         running::Run,
         shared::Shared,
         verdict::{Attempt, End},
@@ -59,18 +62,28 @@ impl Processor {
 
     fn dispatch(&self, held: Held, permit: Permit) {
         let shared = &self.shared;
-        let job = held.job();
-        let unknown = shared.registry.get(&job.job_type).is_none();
-        if unknown && job.unknown_for.unwrap_or_default() < shared.settings.unknown_grace {
-            shared.tasks.spawn(pass_on(Arc::clone(shared), held.take(), permit));
-            return;
+        match plan(shared, held.job()) {
+            Plan::PassOn => {
+                shared.tasks.spawn(pass_on(Arc::clone(shared), held.take(), permit));
+            }
+            Plan::HoldBack => {
+                let mut jobs = shared.buffer.take(|job| shared.circuit_wait(job).is_some());
+                jobs.push(held.take());
+                let shared = Arc::clone(shared);
+                self.shared.tasks.spawn(async move {
+                    hold_back(&shared, jobs).await;
+                    drop(permit);
+                });
+            }
+            Plan::Start(start) => {
+                let task = self.clone().process_in_span(held, permit, start);
+                shared.tasks.spawn_on(task, &self.handlers);
+            }
         }
-        let task = self.clone().process_in_span(held, permit);
-        shared.tasks.spawn_on(task, &self.handlers);
     }
 
     /// The span is made where the handler runs: there the subscriber of its runtime sees it.
-    async fn process_in_span(self, held: Held, permit: Permit) {
+    async fn process_in_span(self, held: Held, permit: Permit, start: Start) {
         let job = held.job();
         let span = tracing::info_span!(
             "job",
@@ -79,11 +92,11 @@ impl Processor {
             queue = %job.queue,
             attempt = job.attempts + 1,
         );
-        self.process(held, permit).instrument(span).await;
+        self.process(held, permit, start).instrument(span).await;
     }
 
     /// One job, from the mark to the finaliser's queue.
-    async fn process(self, held: Held, permit: Permit) {
+    async fn process(self, held: Held, permit: Permit, start: Start) {
         // From here on the marker answers for the row.
         let job = held.take();
         let run = Run::new(job.lease.clone(), job.job_type.clone(), job.queue.clone());
@@ -95,8 +108,15 @@ impl Processor {
         let context = self.context(&job, &run, attempt, started_at);
         run.set_context(context.clone());
         let rules = self.attempt(&job, attempt);
-        let end = catch_panic(self.perform(job, &context, rules.timeout)).await;
-        let outcome = self.conclude(rules, end, &context);
+        let outcome = match start {
+            Start::Refuse(error) => self.conclude(rules, Ok(End::Returned(Err(error))), &context),
+            Start::Run(ticket) => {
+                let end = catch_panic(self.perform(job, &context, rules.timeout)).await;
+                let outcome = self.conclude(rules, end, &context);
+                ticket.ended(Evidence::of(&outcome));
+                outcome
+            }
+        };
         unfinished.finish(outcome).await;
         drop(permit);
     }
@@ -183,13 +203,6 @@ impl Processor {
     /// Runs user code under its time limit. Once the context is cancelled, whatever the cause, the code has the cancel
     /// grace to stop, and is dropped at its next await after that.
     async fn perform(&self, job: FetchedJob, context: &JobContext, timeout: Duration) -> End {
-        if self.shared.registry.get(&job.job_type).is_none() {
-            return End::Returned(Err(JobError::rejected(format!(
-                "no worker of its queue knows the type {:?}; it was tried for {}",
-                job.job_type,
-                humantime::format_duration(self.shared.settings.unknown_grace)
-            ))));
-        }
         let service = self.shared.service.clone();
         let call = JobCall::new(context.clone(), job.payload);
         let code = async move { service.oneshot(call).await.map_err(JobError::from_layers) };
@@ -207,22 +220,6 @@ impl Processor {
             () = sleep(self.shared.settings.cancel_grace) => End::Dropped,
         }
     }
-}
-
-/// A row of a type that this worker does not know goes back: a worker of another version may know it.
-async fn pass_on(shared: Arc<Shared>, job: FetchedJob, permit: Permit) {
-    tracing::warn!(
-        job_id = %job.lease.job(),
-        job_type = %job.job_type,
-        queue = %job.queue,
-        "job of a type that this worker does not know goes back"
-    );
-    let delay = Some(shared.settings.unknown_delay);
-    let release = Release { lease: job.lease, delay, unknown_type: true };
-    if let Err(error) = shared.storage().release(vec![release]).await {
-        tracing::warn!(?error, "could not give a row back; recovery will");
-    }
-    drop(permit);
 }
 
 /// A claimed row that no mark answers for yet. Dropped on the way, because the runtime it was to run on is gone, it goes

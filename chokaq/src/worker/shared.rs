@@ -18,10 +18,10 @@ use crate::{
     config::WorkerSettings,
     error::BoxError,
     job::{JobCall, JobOutput, StateMap},
-    model::{FailureReason, JobId, PolicyDefaults, WorkerId},
+    model::{FailureReason, FetchedJob, JobId, PolicyDefaults, WorkerId},
     registry::Registry,
     storage::Storage,
-    worker::{buffer::Buffer, limiter::Limiter, running::Running},
+    worker::{buffer::Buffer, circuits::Circuits, limiter::Limiter, running::Running},
 };
 
 /// The handlers behind the layers.
@@ -62,6 +62,9 @@ pub(crate) struct Shared {
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) buffer: Buffer,
     pub(crate) running: Running,
+    pub(crate) circuits: Circuits,
+    /// Whether circuits of this worker stand in the database.
+    pub(crate) has_told_of_circuits: AtomicBool,
     /// The tasks that run jobs.
     pub(crate) tasks: TaskTracker,
     /// Stop fetching, give running jobs the grace, end.
@@ -78,6 +81,12 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
         self.pool.storage()
+    }
+
+    /// For how long a row has to wait for its type's circuit; `None`: it may start. Past its lifetime it waits no more.
+    pub(crate) fn circuit_wait(&self, job: &FetchedJob) -> Option<Duration> {
+        let known = self.registry.get(&job.job_type).filter(|_| !job.expires_in.is_zero())?;
+        self.circuits.wait(known.job_type.key)
     }
 
     /// Calls the user's hook; a panic in it harms nobody else.

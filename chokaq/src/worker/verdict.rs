@@ -45,6 +45,9 @@ impl Attempt {
         match (class, cause) {
             (ErrorClass::Fatal, _) => self.dead(FailureReason::FatalError, "fatal", text),
             (ErrorClass::Rejected, _) => self.dead(FailureReason::Rejected, "rejected", text),
+            (ErrorClass::CircuitOpen, _) => {
+                self.dead(FailureReason::CircuitBreakerOpen, "circuit", text)
+            }
             (ErrorClass::Cancel, _) => self.dead(FailureReason::Cancelled, "cancelled", text),
             (_, Some(CancelCause::Requested)) => {
                 self.dead(FailureReason::Cancelled, "cancelled", text)

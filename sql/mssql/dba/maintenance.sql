@@ -7,7 +7,8 @@
 -- 1 Doctor: no row is good news.
 DECLARE @tables TABLE (Name sysname NOT NULL PRIMARY KEY);
 INSERT INTO @tables (Name)
-VALUES (N'JobsHot'), (N'JobsArchive'), (N'JobsDLQ'), (N'Queues'), (N'StatsSummary'), (N'MetricBuckets'), (N'SchemaMigrations');
+VALUES (N'JobsHot'), (N'JobsArchive'), (N'JobsDLQ'), (N'Queues'), (N'StatsSummary'), (N'MetricBuckets'), (N'Circuits'),
+    (N'SchemaMigrations');
 DECLARE @indexes TABLE (TableName sysname NOT NULL, Name sysname NOT NULL PRIMARY KEY);
 INSERT INTO @indexes (TableName, Name)
 VALUES
@@ -19,7 +20,8 @@ VALUES
     (N'JobsDLQ', N'PK_JobsDLQ'), (N'JobsDLQ', N'IX_JobsDLQ_Id'), (N'JobsDLQ', N'IX_JobsDLQ_Queue'),
     (N'JobsDLQ', N'IX_JobsDLQ_Reason'), (N'JobsDLQ', N'IX_JobsDLQ_Type'), (N'JobsDLQ', N'IX_JobsDLQ_CreatedAt'),
     (N'Queues', N'PK_Queues'), (N'StatsSummary', N'PK_StatsSummary'), (N'MetricBuckets', N'PK_MetricBuckets'),
-    (N'SchemaMigrations', N'PK_SchemaMigrations');
+    (N'Circuits', N'PK_Circuits'), (N'Circuits', N'IX_Circuits_Worker'),
+    (N'Circuits', N'IX_Circuits_Seen'), (N'SchemaMigrations', N'PK_SchemaMigrations');
 
 SELECT N'error' AS Severity, CONCAT(N'compatibility level ', d.compatibility_level) AS Finding,
     N'chokaq refuses to connect: ALTER DATABASE CURRENT SET COMPATIBILITY_LEVEL = 130 or more' AS Remedy

@@ -66,6 +66,7 @@ BEGIN
     GRANT SELECT, INSERT ON [chokaq].JobsDLQ TO chokaq_worker;
     GRANT SELECT, INSERT, UPDATE ON [chokaq].MetricBuckets TO chokaq_worker;
     GRANT SELECT, INSERT, UPDATE ON [chokaq].StatsSummary TO chokaq_worker;
+    GRANT SELECT, INSERT, DELETE ON [chokaq].Circuits TO chokaq_worker;
 
     GRANT SELECT ON [chokaq].Queues TO chokaq_reader;
     GRANT SELECT ON [chokaq].JobsHot TO chokaq_reader;
@@ -73,6 +74,7 @@ BEGIN
     GRANT SELECT ON [chokaq].JobsDLQ TO chokaq_reader;
     GRANT SELECT ON [chokaq].MetricBuckets TO chokaq_reader;
     GRANT SELECT ON [chokaq].StatsSummary TO chokaq_reader;
+    GRANT SELECT ON [chokaq].Circuits TO chokaq_reader;
 
     -- Beside what a reader has.
     GRANT INSERT, UPDATE ON [chokaq].Queues TO chokaq_operator;

@@ -57,6 +57,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Shifts every metric bucket into the past.
     fn age_buckets(&self, by: Duration) -> Answer<'_, ()>;
 
+    /// Moves the last word of every worker about its circuits into the past.
+    fn age_circuits(&self, by: Duration) -> Answer<'_, ()>;
+
     /// The database's clock.
     fn now(&self) -> Answer<'_, Timestamp>;
 
@@ -131,6 +134,10 @@ impl Db {
 
     pub(crate) async fn age_buckets(&self, by: Duration) {
         self.backend.age_buckets(by).await;
+    }
+
+    pub(crate) async fn age_circuits(&self, by: Duration) {
+        self.backend.age_circuits(by).await;
     }
 
     pub(crate) async fn change_schema(&self, sql: &'static str) {
@@ -222,6 +229,11 @@ impl Db {
         for id in self.backend.ids().await.into_iter().flatten() {
             assert!(seen.insert(id), "I1: {id} stands in two places");
         }
+    }
+
+    /// The rows of all workers' circuits, old ones too.
+    pub(crate) async fn circuit_rows(&self) -> usize {
+        self.backend.read(&["Circuits"]).await[0].len()
     }
 
     /// Says that the claim purges.

@@ -31,6 +31,7 @@ mod prelude;
 mod sqlite;
 
 mod cancel;
+mod circuits;
 mod crowd;
 mod drift;
 mod end_to_end;

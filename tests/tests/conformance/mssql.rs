@@ -244,6 +244,14 @@ impl Backend for Mssql {
         })
     }
 
+    fn age_circuits(&self, by: Duration) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let circuits = self.table("Circuits");
+            let sql = format!("UPDATE {circuits} SET SeenAtUtc = {};", shifted("SeenAtUtc", by));
+            self.run(sql).await;
+        })
+    }
+
     fn now(&self) -> Answer<'_, Timestamp> {
         Box::pin(async {
             let sql = "SELECT CONVERT(nvarchar(20), DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()));";

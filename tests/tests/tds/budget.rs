@@ -99,7 +99,7 @@ impl Numbered {
         batch((first..=self.claimed).map(|number| self.row(number)).collect())
     }
 
-    fn row(&self, number: i64) -> [Cell; 16] {
+    fn row(&self, number: i64) -> [Cell; 17] {
         let mut row = claimed(number);
         row[3] = text(self.job_type.queue);
         row[4] = text(self.job_type.key);

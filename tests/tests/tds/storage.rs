@@ -1,5 +1,6 @@
 //! The storage contract on SQL Server, over the wire: what each call sends, and what it makes of each answer.
 
+mod circuits;
 pub(crate) mod columns;
 mod controls;
 mod enqueue;

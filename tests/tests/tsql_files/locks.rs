@@ -10,13 +10,14 @@ use crate::{
 };
 
 /// The tables as the headers call them, in the order in which locks are taken.
-pub(crate) const ORDER: [(&str, &str); 6] = [
+pub(crate) const ORDER: [(&str, &str); 7] = [
     ("Queues", "Queues"),
     ("Hot", "JobsHot"),
     ("Archive", "JobsArchive"),
     ("DLQ", "JobsDLQ"),
     ("Buckets", "MetricBuckets"),
     ("Stats", "StatsSummary"),
+    ("Circuits", "Circuits"),
 ];
 
 /// While rows of `held` are locked, rows of the other table are touched.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
 mod cancelling;
+mod circuits;
 mod controls;
 mod crashes;
 mod enqueueing;

@@ -16,17 +16,17 @@ use tokio::{
 use crate::{
     Error, Result,
     model::{
-        ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
-        EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
-        ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
-        ZombieScan,
+        ArchiveRow, Beat, BeatOutcome, CancelOutcome, Circuit, CircuitReport, Control,
+        DlqErrorGroup, DlqRow, EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome,
+        JobDetail, JobId, Lease, MarkOutcome, NewJob, PageCursor, Purge, QueueHealth,
+        QueueSettings, QueueStats, Release, ResurrectEdits, ResurrectOutcome, SummaryStats,
+        ThroughputPoint, WorkerId, Zombie, ZombieScan,
     },
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         mssql::{
-            controls, core::Core, drift, enqueue, fetch, finalise, leases, migrate, operate,
-            options::MssqlOptions, pages, pool::Connections, purge, reads, rescue,
+            circuits, controls, core::Core, drift, enqueue, fetch, finalise, leases, migrate,
+            operate, options::MssqlOptions, pages, pool::Connections, purge, reads, rescue,
         },
     },
 };
@@ -183,6 +183,14 @@ impl WorkerStorage for MssqlStorage {
         self.write(move |core| async move { rescue::archive_zombies(&core, scan).await })
     }
 
+    fn report_circuits(
+        &self,
+        worker: WorkerId,
+        reports: Vec<CircuitReport>,
+    ) -> StorageFuture<'_, ()> {
+        self.write(|core| async move { circuits::report_circuits(&core, worker, reports).await })
+    }
+
     fn next_due(
         &self,
         queues: Option<Vec<String>>,
@@ -231,6 +239,10 @@ impl OperatorStorage for MssqlStorage {
 
     fn get_queue_health(&self) -> StorageFuture<'_, Vec<QueueHealth>> {
         self.read(|core| async move { reads::get_queue_health(&core).await })
+    }
+
+    fn get_circuits(&self) -> StorageFuture<'_, Vec<Circuit>> {
+        self.read(|core| async move { circuits::get_circuits(&core).await })
     }
 
     fn get_throughput_stats(&self, window: Duration) -> StorageFuture<'_, Vec<ThroughputPoint>> {

@@ -93,7 +93,7 @@ fn read(
     // A result has no order: the rows come by turn, each queue's first before any queue's second.
     let mut jobs: Vec<((i64, i32), FetchedJob)> = claimed
         .iter()
-        .map(|row| Ok(((row.get(14)?, row.get(15)?), fetched_job(&request.worker, row)?)))
+        .map(|row| Ok(((row.get(15)?, row.get(16)?), fetched_job(&request.worker, row)?)))
         .collect::<Result<_, Failure>>()?;
     jobs.sort_by_key(|(order, _)| *order);
     let mut passed_over = HashMap::new();
@@ -140,5 +140,6 @@ fn fetched_job(worker: &WorkerId, row: &Row) -> Result<FetchedJob, Failure> {
         created_at: row.get(11)?,
         due_at: row.get(12)?,
         unknown_for: row.get(13)?,
+        expires_in: row.get(14)?,
     })
 }

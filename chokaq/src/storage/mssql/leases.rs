@@ -157,7 +157,8 @@ pub(super) async fn release(core: &Core, batch: Vec<Release>) -> Result<Vec<bool
         }));
         let call = Call::new(&RELEASE).bind("worker", &part.worker).bind("items", items);
         let mut pending = seqs(core, &call).await?;
-        if !pending.is_empty() {
+        let is_due = |release: &Release| release.delay.is_none_or(|delay| delay.is_zero());
+        if part.members.iter().map(of).any(|r| is_due(r) && pending.contains(&r.lease.seq)) {
             core.note_work();
         }
         if pending.len() < part.members.len() {

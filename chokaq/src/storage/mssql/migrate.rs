@@ -40,6 +40,12 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../../sql/mssql/migrations/0002_enqueue_procedure.sql"),
         min_binary: 1,
     },
+    Migration {
+        version: 3,
+        name: "0003_circuits",
+        sql: include_str!("../../../sql/mssql/migrations/0003_circuits.sql"),
+        min_binary: 1,
+    },
 ];
 
 const LEDGER: &str = include_str!("../../../sql/mssql/ledger.sql");

@@ -18,6 +18,7 @@ mod access_token;
 mod answer;
 mod batch;
 mod call;
+mod circuits;
 mod connect;
 mod contract;
 mod controls;

@@ -29,6 +29,7 @@ statements! {
     FIND_MARKED "find_marked";
     FIND_RELEASED "find_released";
     GET_ARCHIVE_PAGED "get_archive_paged";
+    GET_CIRCUITS "get_circuits";
     GET_DLQ_PAGED "get_dlq_paged";
     GET_QUEUE_HEALTH "get_queue_health";
     GET_QUEUE_STATS "get_queue_stats";
@@ -47,6 +48,7 @@ statements! {
     READ_SCHEMA "read_schema";
     RECOVER_ABANDONED "recover_abandoned";
     RELEASE "release";
+    REPORT_CIRCUITS "report_circuits";
     RESCHEDULE_FOR_RETRY "reschedule_for_retry";
     RESURRECT "resurrect";
     RETRY_ZOMBIES "retry_zombies";

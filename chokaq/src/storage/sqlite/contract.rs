@@ -6,17 +6,17 @@ use tokio::sync::watch;
 
 use crate::{
     model::{
-        ArchiveRow, Beat, BeatOutcome, CancelOutcome, Control, DlqErrorGroup, DlqRow,
-        EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome, JobDetail, JobId, Lease,
-        MarkOutcome, NewJob, PageCursor, Purge, QueueHealth, QueueSettings, QueueStats, Release,
-        ResurrectEdits, ResurrectOutcome, SummaryStats, ThroughputPoint, WorkerId, Zombie,
-        ZombieScan,
+        ArchiveRow, Beat, BeatOutcome, CancelOutcome, Circuit, CircuitReport, Control,
+        DlqErrorGroup, DlqRow, EnqueueOutcome, FetchReply, FetchRequest, Finish, FinishOutcome,
+        JobDetail, JobId, Lease, MarkOutcome, NewJob, PageCursor, Purge, QueueHealth,
+        QueueSettings, QueueStats, Release, ResurrectEdits, ResurrectOutcome, SummaryStats,
+        ThroughputPoint, WorkerId, Zombie, ZombieScan,
     },
     storage::{
         MigrationStorage, OperatorStorage, ProducerStorage, Storage, StorageFuture, WorkerStorage,
         sqlite::{
-            Audience, SqliteStorage, controls, drift, enqueue, fetch, finalise, leases, migrate,
-            operate, pages, purge, reads, rescue, waiting::Class,
+            Audience, SqliteStorage, circuits, controls, drift, enqueue, fetch, finalise, leases,
+            migrate, operate, pages, purge, reads, rescue, waiting::Class,
         },
     },
 };
@@ -72,6 +72,16 @@ impl WorkerStorage for SqliteStorage {
         Box::pin(self.write(Class::Operator, move |tx| rescue::archive_zombies(tx, scan)))
     }
 
+    fn report_circuits(
+        &self,
+        worker: WorkerId,
+        reports: Vec<CircuitReport>,
+    ) -> StorageFuture<'_, ()> {
+        Box::pin(
+            self.write(Class::Operator, move |tx| circuits::report_circuits(tx, &worker, &reports)),
+        )
+    }
+
     fn next_due(
         &self,
         queues: Option<Vec<String>>,
@@ -124,6 +134,10 @@ impl OperatorStorage for SqliteStorage {
 
     fn get_queue_health(&self) -> StorageFuture<'_, Vec<QueueHealth>> {
         Box::pin(self.read(Audience::People, reads::get_queue_health))
+    }
+
+    fn get_circuits(&self) -> StorageFuture<'_, Vec<Circuit>> {
+        Box::pin(self.read(Audience::People, circuits::get_circuits))
     }
 
     fn get_throughput_stats(&self, window: Duration) -> StorageFuture<'_, Vec<ThroughputPoint>> {

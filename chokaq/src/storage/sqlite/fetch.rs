@@ -228,5 +228,6 @@ fn fetched_job(tx: &Tx<'_>, worker: &WorkerId, row: &Row<'_>) -> Outcome<Fetched
         created_at: cells.time(11)?,
         due_at: cells.time(12)?,
         unknown_for: cells.time_or_none(13)?.map(|since| now.since(since)),
+        expires_in: cells.time(14)?.since(now),
     })
 }

@@ -90,7 +90,7 @@ pub(super) fn release(tx: &Tx<'_>, batch: &[Release]) -> Outcome<Vec<bool>> {
             "@is_unknown": unknown_type,
         })?;
         let mut pending = rows(given_back, job_of)?;
-        if !pending.is_empty() {
+        if !pending.is_empty() && delay.is_none_or(|delay| delay.is_zero()) {
             tx.note_work();
         }
         if pending.len() < members.len() {

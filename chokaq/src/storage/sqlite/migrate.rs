@@ -28,12 +28,20 @@ struct Migration {
     min_binary: i64,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "0001_three_pillars",
-    sql: include_str!("../../../sql/sqlite/migrations/0001_three_pillars.sql"),
-    min_binary: 1,
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "0001_three_pillars",
+        sql: include_str!("../../../sql/sqlite/migrations/0001_three_pillars.sql"),
+        min_binary: 1,
+    },
+    Migration {
+        version: 2,
+        name: "0002_circuits",
+        sql: include_str!("../../../sql/sqlite/migrations/0002_circuits.sql"),
+        min_binary: 1,
+    },
+];
 
 const CREATE_LEDGER: &str = "CREATE TABLE IF NOT EXISTS SchemaMigrations (
     Version INTEGER PRIMARY KEY,
@@ -169,7 +177,7 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         assert!(plan(&connection, &name()).unwrap().contains("CREATE TABLE JobsHot"));
         let applied = apply(&connection, &name(), Duration::ZERO).unwrap();
-        assert_eq!(applied, ["0001_three_pillars"]);
+        assert_eq!(applied, ["0001_three_pillars", "0002_circuits"]);
         assert!(apply(&connection, &name(), Duration::ZERO).unwrap().is_empty());
         assert_eq!(plan(&connection, &name()).unwrap(), "");
     }
@@ -194,9 +202,9 @@ mod tests {
                 )
                 .unwrap();
         };
-        record(2, BINARY_LEVEL);
+        record(1_000, BINARY_LEVEL);
         assert!(apply(&connection, &name(), Duration::ZERO).unwrap().is_empty());
-        record(3, BINARY_LEVEL + 1);
+        record(1_001, BINARY_LEVEL + 1);
         let error = apply(&connection, &name(), Duration::ZERO).unwrap_err();
         assert!(error.is_schema());
         assert!(error.to_string().contains("use chokaq 9.9.9 or later"), "{error}");

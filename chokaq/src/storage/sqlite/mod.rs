@@ -10,6 +10,7 @@
 //! ```
 
 mod checkpoint;
+mod circuits;
 mod connection;
 mod contract;
 mod controls;

@@ -30,8 +30,17 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 
 /// A step that walks a whole table or index, other than those that are small by their nature.
 fn is_a_walk(step: &str) -> bool {
-    let small =
-        ["rarray", "s VIRTUAL TABLE", "Queues", "q", "StatsSummary", "Level", "l", "CONSTANT ROW"];
+    let small = [
+        "rarray",
+        "s VIRTUAL TABLE",
+        "Queues",
+        "q",
+        "StatsSummary",
+        "Circuits",
+        "Level",
+        "l",
+        "CONSTANT ROW",
+    ];
     step.strip_prefix("SCAN ").is_some_and(|what| {
         let is_small = small.iter().any(|name| {
             what.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))

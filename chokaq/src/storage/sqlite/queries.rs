@@ -112,6 +112,7 @@ queries! {
     RETRY_ZOMBIES: 1 = "retry_zombies";
     READ_CONTROL: 3 = "read_control";
     NEXT_DUE: 2 = "next_due";
+    REPORT_CIRCUITS: 2 = "report_circuits";
 
     CANCEL_WAITING: 2 = "cancel_waiting";
     CANCEL_RUNNING: 1 = "cancel_running";
@@ -129,6 +130,7 @@ queries! {
     GET_QUEUE_STATS: 1 = "get_queue_stats";
     GET_QUEUE_HEALTH: 2 = "get_queue_health";
     GET_THROUGHPUT_STATS: 1 = "get_throughput_stats";
+    GET_CIRCUITS: 1 = "get_circuits";
     GET_TOP_DLQ_ERRORS: 1 = "get_top_dlq_errors";
     GET_ARCHIVE_PAGED: 4 = "get_archive_paged";
     GET_DLQ_PAGED: 4 = "get_dlq_paged";

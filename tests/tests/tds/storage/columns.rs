@@ -31,6 +31,7 @@ const CLAIMED: Columns = &[
     ("CreatedAtMs", Column::BigInt),
     ("ScheduledAtMs", Column::BigInt),
     ("UnknownForMs", Column::BigInt),
+    ("ExpiresInMs", Column::BigInt),
     // ROW_NUMBER is a bigint.
     ("Turn", Column::BigInt),
     ("Place", Column::Int),
@@ -107,6 +108,17 @@ const DLQ: Columns = &[
     WORKER_ID,
 ];
 
+const CIRCUITS: Columns = &[
+    TYPE,
+    WORKER_ID,
+    ("State", Column::TinyInt),
+    ("Failures", Column::Int),
+    ("Error", Column::NVarChar(1000)),
+    ("OpenedAtMs", Column::BigInt),
+    ("RetryAtMs", Column::BigInt),
+    ("SeenAtMs", Column::BigInt),
+];
+
 /// The result sets of a statement.
 fn sets(name: &str) -> Vec<Columns> {
     let only: Columns = match name {
@@ -120,13 +132,13 @@ fn sets(name: &str) -> Vec<Columns> {
             ];
         }
         "read_control" => return vec![STOPPED, &[ID]],
-        "set_queue" => return Vec::new(),
+        "set_queue" | "report_circuits" => return Vec::new(),
         "enqueue" => &[
             ("Ord", Column::Int),
             ("IsStored", Column::Bit),
             ("HolderId", Column::UniqueIdentifier),
         ],
-        "find_claimed" => &CLAIMED[..14],
+        "find_claimed" => &CLAIMED[..15],
         "mark_as_processing" | "find_marked" => {
             &[SEQ, ("AttemptCount", Column::Int), ("StartedAtMs", Column::BigInt)]
         }
@@ -173,6 +185,7 @@ fn sets(name: &str) -> Vec<Columns> {
             ("Active", Column::BigInt),
             ("WorstLagMs", Column::BigInt),
         ],
+        "get_circuits" => CIRCUITS,
         "get_throughput_stats" => &[
             QUEUE,
             ("BucketMs", Column::BigInt),
@@ -250,8 +263,15 @@ fn the_columns_of_the_script_are_those_of_the_files() {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
         let is_sql = path.extension().is_some_and(|extension| extension == "sql");
         // Several sets, or none; or no statement.
-        let others =
-            ["fetch_next_batch", "read_control", "read_schema", "set_queue", "schema", "ledger"];
+        let others = [
+            "fetch_next_batch",
+            "ledger",
+            "read_control",
+            "read_schema",
+            "report_circuits",
+            "schema",
+            "set_queue",
+        ];
         if !is_sql || others.contains(&&*name) {
             continue;
         }

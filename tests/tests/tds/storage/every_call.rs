@@ -13,6 +13,7 @@ use chokaq::{
 
 use crate::{
     storage::{
+        circuits::open_circuit,
         enqueue::job,
         finalise::{dead, retry, snooze, succeeded},
         stage::{WORKER, job_id, request},
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// Each call by the statement that it makes first.
-pub(crate) const CALLS: [&str; 27] = [
+pub(crate) const CALLS: [&str; 29] = [
     "enqueue",
     "fetch_next_batch",
     "read_control",
@@ -34,6 +35,7 @@ pub(crate) const CALLS: [&str; 27] = [
     "snooze",
     "recover_abandoned",
     "retry_zombies",
+    "report_circuits",
     "next_due",
     "find_job",
     "cancel_waiting",
@@ -45,6 +47,7 @@ pub(crate) const CALLS: [&str; 27] = [
     "get_summary_stats",
     "get_queue_stats",
     "get_queue_health",
+    "get_circuits",
     "get_throughput_stats",
     "get_top_dlq_errors",
     "get_archive_paged",
@@ -79,6 +82,9 @@ pub(crate) async fn call(storage: &MssqlStorage, name: &str, lease: &Lease) -> R
         "snooze" => finalise(snooze()).await,
         "recover_abandoned" => within(storage.recover_abandoned(time, 100)).await.map(drop),
         "retry_zombies" => within(storage.archive_zombies(scan)).await.map(drop),
+        "report_circuits" => {
+            within(storage.report_circuits(WorkerId::new(WORKER), vec![open_circuit()])).await
+        }
         "next_due" => within(storage.next_due(None, time)).await.map(drop),
         "find_job" => within(storage.find_job(ids[0])).await.map(drop),
         "cancel_waiting" => within(storage.cancel(ids, "why".to_owned())).await.map(drop),
@@ -90,6 +96,7 @@ pub(crate) async fn call(storage: &MssqlStorage, name: &str, lease: &Lease) -> R
         "get_summary_stats" => within(storage.get_summary_stats()).await.map(drop),
         "get_queue_stats" => within(storage.get_queue_stats()).await.map(drop),
         "get_queue_health" => within(storage.get_queue_health()).await.map(drop),
+        "get_circuits" => within(storage.get_circuits()).await.map(drop),
         "get_throughput_stats" => within(storage.get_throughput_stats(time)).await.map(drop),
         "get_top_dlq_errors" => within(storage.get_top_dlq_errors(10)).await.map(drop),
         "get_archive_paged" => within(storage.get_archive_paged(None, None, 10)).await.map(drop),

@@ -98,6 +98,7 @@ async fn a_claimed_row_is_read_with_and_without_what_may_be_null() {
         int(-1),
         int(253_402_300_799_999),
         int(61_250),
+        int(-1),
         int(1),
         int(1),
     ];
@@ -121,13 +122,14 @@ async fn a_claimed_row_is_read_with_and_without_what_may_be_null() {
     assert_eq!(full.created_at, Timestamp::from_unix_ms(-1));
     assert_eq!(full.due_at, Timestamp::from_unix_ms(253_402_300_799_999));
     assert_eq!(full.unknown_for, Some(Duration::from_millis(61_250)));
+    assert_eq!((plain.expires_in, full.expires_in), (Duration::from_hours(24), Duration::ZERO));
 }
 
 #[tokio::test]
 async fn rows_in_any_order_are_run_by_turn_then_by_place() {
     let row = |number, turn, place| {
         let mut row = claimed(number);
-        (row[14], row[15]) = (int(turn), int(place));
+        (row[15], row[16]) = (int(turn), int(place));
         row
     };
     let answer = batch(vec![row(1, 2, 1), row(2, 10, 1), row(3, 1, 2), row(4, 1, 1), row(5, 2, 2)]);
@@ -189,10 +191,10 @@ async fn a_queue_whose_row_is_busy_is_looked_at_again_soon_unless_something_was_
 
 #[tokio::test]
 async fn a_repeat_looks_for_what_its_lease_holds_and_claims_no_more() {
-    let mut found: Vec<[Cell; 14]> = Vec::new();
+    let mut found: Vec<[Cell; 15]> = Vec::new();
     for number in [2, 1, 3] {
-        let row: Vec<Cell> = claimed(number).into_iter().take(14).collect();
-        found.push(row.try_into().expect("14 columns"));
+        let row: Vec<Cell> = claimed(number).into_iter().take(15).collect();
+        found.push(row.try_into().expect("15 columns"));
     }
     found[2][7] = int(99);
     let replies = Replies::new()

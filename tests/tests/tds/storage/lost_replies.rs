@@ -31,9 +31,9 @@ fn losses_of_a_claim() -> impl Iterator<Item = Vec<Step>> {
     losses().into_iter().chain([vec![error(1205)]])
 }
 
-fn found(number: i64) -> [Cell; 14] {
-    let row: Vec<Cell> = claimed(number).into_iter().take(14).collect();
-    row.try_into().expect("14 columns")
+fn found(number: i64) -> [Cell; 15] {
+    let row: Vec<Cell> = claimed(number).into_iter().take(15).collect();
+    row.try_into().expect("15 columns")
 }
 
 #[tokio::test]

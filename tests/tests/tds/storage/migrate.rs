@@ -50,7 +50,7 @@ fn batches(stage: &Stage) -> Vec<Request> {
 async fn migrations_run_under_a_lock_in_one_session_that_is_closed_after_them() {
     let stage = stage(int(0), none()).await;
     let applied = within(stage.storage.migrate()).await.expect("they run");
-    assert_eq!(applied, ["0001_three_pillars", "0002_enqueue_procedure"]);
+    assert_eq!(applied, ["0001_three_pillars", "0002_enqueue_procedure", "0003_circuits"]);
     let batches = batches(&stage);
     let parts = [
         "N'chokaq:migrations:ops', @LockMode = N'Exclusive', @LockOwner = N'Session'",
@@ -58,6 +58,7 @@ async fn migrations_run_under_a_lock_in_one_session_that_is_closed_after_them() 
         "SELECT Version",
         "[ops].JobsHot",
         "[ops].Enqueue",
+        "[ops].Circuits",
     ];
     assert_eq!(batches.len(), parts.len(), "{batches:?}");
     for (batch, part) in batches.iter().zip(parts) {
@@ -74,7 +75,7 @@ async fn migrations_run_under_a_lock_in_one_session_that_is_closed_after_them() 
 
 #[tokio::test]
 async fn what_is_recorded_is_not_run_again_and_a_later_release_may_have_added_to_it() {
-    let recorded = [1, 2].map(|version| [int(version), int(1), text("0.1.0")]);
+    let recorded = [1, 2, 3].map(|version| [int(version), int(1), text("0.1.0")]);
     let rows = recorded.into_iter().chain([[int(9), int(1), text("9.9.9")]]).collect();
     let stage = stage(int(1), rows).await;
     assert!(within(stage.storage.migrate()).await.expect("nothing to do").is_empty());

@@ -208,7 +208,7 @@ pub(crate) fn buried(number: i64, reason: &str) -> [Cell; 3] {
 }
 
 /// A row of the claim with this number: its `Seq` is the number, and it has what may be NULL not.
-pub(crate) fn claimed(number: i64) -> [Cell; 16] {
+pub(crate) fn claimed(number: i64) -> [Cell; 17] {
     [
         int(number),
         job_cell(number),
@@ -224,13 +224,14 @@ pub(crate) fn claimed(number: i64) -> [Cell; 16] {
         int(1_772_366_400_250),
         int(1_772_366_400_251),
         NULL,
+        int(86_400_000),
         int(number),
         int(1),
     ]
 }
 
 /// The answer to a fetch: rows, and nothing else to say.
-pub(crate) fn batch(claimed: Vec<[Cell; 16]>) -> Vec<Step> {
+pub(crate) fn batch(claimed: Vec<[Cell; 17]>) -> Vec<Step> {
     let mut steps = empty("fetch_next_batch");
     steps[2] = set("fetch_next_batch", 2, claimed);
     steps
