@@ -20,7 +20,15 @@ mod renderer;
 #[path = "render_farm/table.rs"]
 mod table;
 
-use std::{env, error::Error, io, path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
+use std::{
+    env,
+    error::Error,
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+    str::FromStr,
+    time::Duration,
+};
 
 use chokaq::{
     Pool,
@@ -79,7 +87,11 @@ fn fetch_asset(asset: &str, attempt: u32) -> Result<(), String> {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_max_level(LevelFilter::WARN).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
     let words: Vec<String> = env::args().skip(1).collect();
     match run(&words.iter().map(String::as_str).collect::<Vec<_>>()).await {
         Ok(()) => ExitCode::SUCCESS,

@@ -72,9 +72,8 @@ pub(crate) async fn run(renders: u32, seconds: u16, nodes: u32) -> Result<(), Bo
         () = nodes.stop() => {}
         stopped = signal::ctrl_c() => stopped?, // a second time: the nodes have heard it too
     }
-    let farm = watcher.read().await?;
-    ended?;
-    report(&pool, &farm).await
+    report(&pool, &watcher.read().await?).await?;
+    ended
 }
 
 /// One render whose asset is there at the third attempt, one whose asset is gone for good.
@@ -124,7 +123,7 @@ impl Nodes {
             let node = command.stdout(Stdio::null()).stderr(log).spawn()?;
             Ok((name, node))
         };
-        println!("{nodes} nodes start; their logs are in {}\n", folder().display());
+        println!("{nodes} nodes, with their logs in {}\n", folder().display());
         Ok(Self((1..=nodes).map(start).collect::<Result<_, Box<dyn Error>>>()?))
     }
 
@@ -141,7 +140,7 @@ impl Nodes {
                 return Ok(());
             }
             if alive == 0 {
-                return Err("no node is left: their logs say why".into());
+                return Err("every node is gone; their logs may say why".into());
             }
         }
     }
@@ -153,7 +152,10 @@ impl Nodes {
             let node = farm.nodes.entry(name.clone()).or_default();
             node.process = Some(process.id());
             match process.try_wait()? {
-                Some(status) => node.now = Now::Gone(status.to_string()),
+                Some(status) => {
+                    let lost = node.now.composition().map(str::to_owned);
+                    node.now = Now::Gone { how: status.to_string(), lost };
+                }
                 None => alive += 1,
             }
         }

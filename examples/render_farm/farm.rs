@@ -49,7 +49,20 @@ pub(crate) enum Now {
         composition: String,
     },
     /// Its process has ended.
-    Gone(String),
+    Gone {
+        how: String,
+        lost: Option<String>,
+    },
+}
+
+impl Now {
+    /// What is half done.
+    pub(crate) fn composition(&self) -> Option<&str> {
+        match self {
+            Self::Renders { composition, .. } | Self::Lost { composition } => Some(composition),
+            Self::Idle | Self::Gone { .. } => None,
+        }
+    }
 }
 
 impl Farm {

@@ -68,8 +68,11 @@ fn row(name: &str, node: &Node) -> String {
             let bar: String = (1..=BAR).map(|step| if is_done(step) { '#' } else { '-' }).collect();
             format!("{composition:<12} [{bar}] {:3.0} %", share * 100.0)
         }
-        Now::Lost { composition } => format!("gone; {composition} goes to another node"),
-        Now::Gone(how) => format!("gone ({how})"),
+        Now::Lost { composition } => format!("gone, {composition} waits for another node"),
+        Now::Gone { how, lost: Some(lost) } => {
+            format!("gone ({how}), {lost} waits for another node")
+        }
+        Now::Gone { how, lost: None } => format!("gone ({how})"),
     };
     format!("{name:<12} {process:>8} {:>9}  {now}", node.rendered)
 }

@@ -13,6 +13,7 @@ mod faults;
 mod leases;
 mod processes;
 mod registering;
+mod render_farm;
 mod running;
 mod stopping;
 mod support;
