@@ -72,6 +72,16 @@ impl Buffer {
         taken
     }
 
+    /// Takes out as many rows as that, those that would start last.
+    pub(crate) fn take_last(&self, rows: usize) -> Vec<FetchedJob> {
+        let mut kept = self.len().saturating_sub(rows);
+        self.take(|_| {
+            let is_last = kept == 0;
+            kept = kept.saturating_sub(1);
+            is_last
+        })
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lock().jobs.len()
     }

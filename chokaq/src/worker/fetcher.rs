@@ -51,6 +51,7 @@ pub(crate) async fn run(shared: Arc<Shared>, until: Until, clock: ControlClock) 
     };
     let stop = fetcher.shared.stop.clone();
     while !stop.is_cancelled() {
+        fetcher.give_back_surplus().await;
         let take = fetcher.appetite();
         if take == 0 {
             fetcher.wait_for_room().await;
@@ -82,6 +83,18 @@ struct Fetcher {
 }
 
 impl Fetcher {
+    /// What was claimed at a speed that has fallen since goes back, the last rows first: another worker may have a permit
+    /// for them. Not before twice the room is held, so that a speed that wavers does not send rows to and fro.
+    async fn give_back_surplus(&mut self) {
+        let shared = &self.shared;
+        let room = shared.limiter.idle() + self.rate.ahead(shared);
+        let held = shared.buffer.len();
+        if held > 2 * room.max(1) {
+            let surplus = shared.buffer.take_last(held - room);
+            give_back(shared, surplus.into_iter().map(|job| job.lease)).await;
+        }
+    }
+
     /// How many rows to ask for now: the idle permits and what is started in about a second, less what is held. Small
     /// refills wait until half the room is free.
     fn appetite(&mut self) -> usize {
@@ -92,7 +105,7 @@ impl Fetcher {
         if shared.paused.load(Ordering::Acquire) || shared.buffer.bytes() >= BUFFER_BYTES {
             return 0;
         }
-        let ahead = self.rate.per_second(shared).min(shared.settings.buffer);
+        let ahead = self.rate.ahead(shared);
         let held = shared.buffer.len();
         let room = (shared.limiter.idle() + ahead).saturating_sub(held);
         if held > 0 && room < ahead.div_ceil(2) {
@@ -256,6 +269,11 @@ impl Rate {
     fn new(shared: &Shared) -> Self {
         let started = shared.started.load(Ordering::Relaxed);
         Self { since: Instant::now(), started, per_second: 0.0 }
+    }
+
+    /// How many rows to hold beside those that have an idle permit.
+    fn ahead(&mut self, shared: &Shared) -> usize {
+        self.per_second(shared).min(shared.settings.buffer)
     }
 
     fn per_second(&mut self, shared: &Shared) -> usize {

@@ -216,6 +216,49 @@ async fn rows_that_wait_behind_long_jobs_go_to_a_worker_with_a_free_permit() {
     }
 }
 
+/// Takes longer than quick jobs, and not as long as a buffer that stands still would be noticed by.
+#[job(queue = "shared")]
+struct Slow;
+
+impl Job for Slow {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        ctx.state::<Log>()?.add("slow");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(())
+    }
+}
+
+/// What was claimed while jobs were quick is not kept by one worker once they are slow, though it moves all the time.
+#[tokio::test]
+async fn rows_claimed_ahead_of_slow_jobs_are_shared_with_an_idle_worker() {
+    let (pool, _folder) = file().await;
+    let quick = (0..300).map(|n| note(n.to_string()));
+    chokaq::Enqueue::enqueue_all(&pool, quick).queue("shared").await.unwrap();
+    Slow::enqueue_all(&pool, (0..30).map(|_| Slow)).await.unwrap();
+    let start = || {
+        let log = Log::default();
+        let worker = worker(&pool).only::<(Note, Slow)>().queues(["shared"]).concurrency(1);
+        let worker = worker.state(log.clone()).build().unwrap();
+        (log, worker.handle(), tokio::spawn(worker.run()))
+    };
+    let slow = |log: &Log| log.lines().iter().filter(|line| *line == "slow").count();
+    let (first_log, first_handle, first) = start();
+    while slow(&first_log) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let (second_log, second_handle, second) = start();
+    while slow(&first_log) + slow(&second_log) < 30 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for (handle, worker) in [(first_handle, first), (second_handle, second)] {
+        handle.stop();
+        worker.await.unwrap().unwrap();
+    }
+    let first = slow(&first_log);
+    assert!(first <= 20, "the worker that came first did {first} of 30");
+}
+
 #[tokio::test]
 async fn a_job_that_is_cancelled_between_fetch_and_start_does_not_run() {
     let pool = memory().await;
