@@ -145,10 +145,12 @@ impl Watcher {
     async fn read_parts(&self, farm: &mut Farm) -> Result<(), Box<dyn Error>> {
         for (id, attempt, node) in renderer::parts(&self.clips)? {
             let Some(job) = self.pool.job(id).await? else { continue };
-            let is_current = job.attempts == attempt;
+            if job.attempts != attempt {
+                continue; // left by a node that was killed; another one has the job now
+            }
             let node = farm.nodes.entry(node).or_default();
             match job.state {
-                JobState::Active(JobStatus::Processing) if is_current => {
+                JobState::Active(JobStatus::Processing) => {
                     node.process = process(&job);
                     let share = job.progress.as_ref().map_or(0.0, |progress| progress.0);
                     node.now = Now::Renders { composition: composition(&job)?, share };
