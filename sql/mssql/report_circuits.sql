@@ -23,7 +23,7 @@ DECLARE @in TABLE (
 INSERT INTO @in (Type, State, Failures, Error, OpenForS, RetryInS, RetryInMs)
 SELECT j.Type, j.State, j.Failures, j.Error, j.OpenForS, j.RetryInS, j.RetryInMs
 FROM OPENJSON(@items) WITH (
-    Type nvarchar(255) COLLATE Latin1_General_100_BIN2 '$.y',
+    Type nvarchar(255) '$.y',
     State tinyint '$.st',
     Failures int '$.f',
     Error nvarchar(1000) '$.e',

@@ -18,7 +18,7 @@ fn open(job_type: &str) -> CircuitReport {
         job_type: job_type.to_owned(),
         state: CircuitState::Open,
         failures: 5,
-        error: "it's \"down\" 🔌".to_owned(),
+        error: "it's down 🔌".to_owned(),
         open_for: SECOND * 90,
         retry_in: SECOND * 30,
     }

@@ -30,8 +30,8 @@ use crate::{
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Every table that a claim fills, in an order in which they can be emptied.
-const TABLES: [&str; 6] =
-    ["JobsHot", "JobsArchive", "JobsDLQ", "StatsSummary", "MetricBuckets", "Queues"];
+const TABLES: [&str; 7] =
+    ["JobsHot", "JobsArchive", "JobsDLQ", "StatsSummary", "MetricBuckets", "Queues", "Circuits"];
 
 /// Direct SQL runs here: a connection belongs to the runtime that opened it, and each test has its own.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
@@ -346,7 +346,7 @@ impl Backend for Mssql {
 }
 
 /// Columns of the tables, in the order of the schema.
-const COLUMNS: [(&str, &str); 6] = [
+const COLUMNS: [(&str, &str); 7] = [
     (
         "JobsHot",
         "Seq Id Queue Type Status IsReady Priority AttemptCount MaxRetries TimeoutMs MaxAgeMs OnCrash CreatedAtUtc \
@@ -366,6 +366,7 @@ const COLUMNS: [(&str, &str); 6] = [
     ("StatsSummary", "Queue Shard SucceededTotal FailedTotal RetriedTotal LastActivityUtc"),
     ("MetricBuckets", "BucketUtc Queue Shard Succeeded Failed DurationMs"),
     ("Queues", "Name IsPaused IsActive ZombieTimeoutMs MaxWorkers UpdatedAtUtc"),
+    ("Circuits", "WorkerId Type State Failures Error OpenedAtUtc RetryAtUtc SeenAtUtc"),
 ];
 
 fn columns(table: &str) -> Vec<&'static str> {

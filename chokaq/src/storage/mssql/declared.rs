@@ -104,7 +104,7 @@ fn index(text: &str) -> Option<(&str, Index)> {
     let (name, rest) = rest.split_once(" ON [chokaq].")?;
     let (table, rest) = rest.split_once(" (")?;
     let (keys, rest) = rest.split_once(')')?;
-    let (rest, _) = rest.rsplit_once(" WITH (")?;
+    let rest = rest.rsplit_once(" WITH (").map_or(rest, |(rest, _)| rest);
     let (included, filter) = match rest.split_once(" WHERE ") {
         Some((included, filter)) => (included, Some(filter.to_owned())),
         None => (rest, None),
