@@ -246,6 +246,7 @@ impl WorkerBuilder {
                 running: Running::default(),
                 tasks: TaskTracker::new(),
                 stop,
+                episode: Arc::default(),
                 has_told_of_circuits: AtomicBool::new(false),
                 paused: AtomicBool::new(false),
                 nudge: Notify::new(),

@@ -7,14 +7,14 @@ use std::{
 
 use tokio::{select, time::sleep};
 
-use crate::worker::shared::{Shared, Trouble};
+use crate::worker::{shared::Shared, trouble::Trouble};
 
 /// The longest time between two words about an open circuit: readers take a circuit for gone after four times as long.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The loop; runs until it is aborted. A worker without open circuits says nothing.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut trouble = Trouble::new("circuits", LONGEST);
+    let mut trouble = Trouble::new(&shared.episode, "circuits", LONGEST);
     let pause = shared.settings.heartbeat_interval.min(LONGEST);
     loop {
         select! {

@@ -11,11 +11,7 @@ use tokio::time::sleep;
 use crate::{
     job::CancelCause,
     model::Control,
-    worker::{
-        heartbeat,
-        release::give_back,
-        shared::{Shared, Trouble},
-    },
+    worker::{heartbeat, release::give_back, shared::Shared, trouble::Trouble},
 };
 
 /// Between two reads.
@@ -49,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The loop that reads when no fetch did; runs until it is aborted.
 pub(crate) async fn run(shared: Arc<Shared>, clock: ControlClock) {
-    let mut trouble = Trouble::new("control", Duration::from_secs(5));
+    let mut trouble = Trouble::new(&shared.episode, "control", Duration::from_secs(5));
     // A little longer than a poll with its jitter, so that on an idle worker the fetches carry it.
     let patience = PERIOD + PERIOD / 4;
     loop {

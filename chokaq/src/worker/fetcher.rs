@@ -13,7 +13,8 @@ use crate::{
     worker::{
         control::{self, ControlClock},
         release::{give_back, hold_back},
-        shared::{Shared, Trouble},
+        shared::Shared,
+        trouble::Trouble,
     },
 };
 
@@ -40,7 +41,7 @@ pub(crate) async fn run(shared: Arc<Shared>, until: Until, clock: ControlClock) 
     let arrivals = shared.storage().work_arrived();
     let mut fetcher = Fetcher {
         rate: Rate::new(&shared),
-        trouble: Trouble::new("fetch", Duration::from_secs(5)),
+        trouble: Trouble::new(&shared.episode, "fetch", Duration::from_secs(5)),
         passed_over: HashMap::new(),
         held_back_in_a_row: 0,
         unanswered: None,

@@ -15,7 +15,8 @@ use crate::{
     worker::{
         coalescer::{Batch, Coalescer},
         running::Run,
-        shared::{DeadLetter, Shared, Trouble},
+        shared::{DeadLetter, Shared},
+        trouble::Trouble,
     },
 };
 
@@ -46,9 +47,9 @@ impl Finaliser {
     pub(crate) fn spawn(shared: Arc<Shared>) -> Self {
         let overflow = Overflow::default();
         let finishes = Finishes {
+            trouble: Trouble::new(&shared.episode, "finalise", LONGEST_PAUSE),
             shared,
             overflow: Arc::clone(&overflow),
-            trouble: Trouble::new("finalise", LONGEST_PAUSE),
         };
         let (queue, _) = Coalescer::spawn(2 * Self::LARGEST, Self::LARGEST, finishes);
         Self { queue, overflow }
@@ -96,14 +97,20 @@ impl Batch<Finished, ()> for Finishes {
 /// Tries one outcome for ever, with pauses: the storage may be repaired, and until then its job goes on beating and is
 /// nobody else's.
 async fn insist(shared: Arc<Shared>, finished: Finished) {
-    let mut trouble = Trouble::new("finalise", LONGEST_PAUSE);
+    let mut trouble = Trouble::new(&shared.episode, "finalise", LONGEST_PAUSE);
+    let mut is_told = false;
     loop {
         match try_finalise(&shared, &mut trouble, vec![finish_of(&finished)]).await {
-            Ok(outcomes) => return conclude(&shared, std::slice::from_ref(&finished), &outcomes),
+            Ok(outcomes) => {
+                trouble.over();
+                return conclude(&shared, std::slice::from_ref(&finished), &outcomes);
+            }
             Err(error) => {
-                let job_id = finished.run.lease.job();
-                tracing::error!(%job_id, ?error, "the outcome of a job cannot be stored; trying on");
-                sleep(LONGEST_PAUSE).await;
+                if !std::mem::replace(&mut is_told, true) {
+                    let job_id = finished.run.lease.job();
+                    tracing::error!(%job_id, ?error, "the outcome of a job cannot be stored; trying on");
+                }
+                sleep(trouble.failed(&error)).await;
             }
         }
     }
@@ -118,10 +125,11 @@ async fn try_finalise(
     loop {
         match shared.storage().finalise(batch.clone()).await {
             Err(error) if error.is_transient() => sleep(trouble.failed(&error)).await,
-            answer => {
+            Ok(outcomes) => {
                 trouble.over();
-                return answer;
+                return Ok(outcomes);
             }
+            refused => return refused,
         }
     }
 }

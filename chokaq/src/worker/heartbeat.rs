@@ -13,10 +13,7 @@ use tokio::{
 use crate::{
     job::CancelCause,
     model::{Beat, BeatOutcome},
-    worker::{
-        running::Run,
-        shared::{Shared, Trouble},
-    },
+    worker::{running::Run, shared::Shared, trouble::Trouble},
 };
 
 /// The longest wait between two tries to beat while the storage fails.
@@ -29,7 +26,7 @@ const WATCH: Duration = Duration::from_millis(250);
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut ticks = interval(shared.settings.heartbeat_interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut trouble = Trouble::new("heartbeat", RECONNECT);
+    let mut trouble = Trouble::new(&shared.episode, "heartbeat", RECONNECT);
     loop {
         ticks.tick().await;
         while let Err(error) = beat(&shared).await {

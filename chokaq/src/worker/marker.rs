@@ -14,7 +14,8 @@ use crate::{
         coalescer::{Batch, Coalescer},
         finaliser::{Finaliser, Finished},
         running::Run,
-        shared::{Shared, Trouble},
+        shared::Shared,
+        trouble::Trouble,
     },
 };
 
@@ -50,7 +51,7 @@ impl Marker {
     const LARGEST: usize = 500;
 
     pub(crate) fn spawn(shared: Arc<Shared>, finaliser: Finaliser) -> Self {
-        let trouble = Trouble::new("mark", Duration::from_secs(2));
+        let trouble = Trouble::new(&shared.episode, "mark", Duration::from_secs(2));
         Self(Coalescer::spawn(Self::LARGEST, Self::LARGEST, Marks { shared, finaliser, trouble }).0)
     }
 

@@ -19,6 +19,7 @@ mod release;
 mod rescue;
 mod running;
 mod shared;
+mod trouble;
 mod verdict;
 
 pub use builder::{JobSet, WorkerBuilder};

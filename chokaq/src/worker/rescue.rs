@@ -6,7 +6,10 @@ use tokio::time::sleep;
 
 use crate::{
     model::{Zombie, ZombieScan},
-    worker::shared::{DeadLetter, Shared, Trouble},
+    worker::{
+        shared::{DeadLetter, Shared},
+        trouble::Trouble,
+    },
 };
 
 /// Rows of one statement.
@@ -14,7 +17,7 @@ const BATCH: usize = 100;
 
 /// The loop; runs until it is aborted.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut trouble = Trouble::new("rescue", Duration::from_secs(30));
+    let mut trouble = Trouble::new(&shared.episode, "rescue", Duration::from_secs(30));
     loop {
         // Jitter, so that many processes do not scan together.
         sleep(shared.settings.scan_interval.mul_f64(0.8 + 0.4 * fastrand::f64())).await;

@@ -21,7 +21,9 @@ use crate::{
     model::{FailureReason, FetchedJob, JobId, PolicyDefaults, WorkerId},
     registry::Registry,
     storage::Storage,
-    worker::{buffer::Buffer, circuits::Circuits, limiter::Limiter, running::Running},
+    worker::{
+        buffer::Buffer, circuits::Circuits, limiter::Limiter, running::Running, trouble::Episode,
+    },
 };
 
 /// The handlers behind the layers.
@@ -63,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) buffer: Buffer,
     pub(crate) running: Running,
     pub(crate) circuits: Circuits,
+    pub(crate) episode: Arc<Episode>,
     /// Whether circuits of this worker stand in the database.
     pub(crate) has_told_of_circuits: AtomicBool,
     /// The tasks that run jobs.
@@ -116,46 +119,5 @@ impl fmt::Debug for Shared {
             .field("concurrency", &self.limiter.limit())
             .field("running", &self.running.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Waits longer after each failure, with jitter; says when a trouble begins and ends, not at every try.
-#[derive(Debug)]
-pub(crate) struct Trouble {
-    what: &'static str,
-    least: Duration,
-    most: Duration,
-    tries: u32,
-}
-
-impl Trouble {
-    /// For the named activity; pauses from 50 ms up to `most`.
-    pub(crate) fn new(what: &'static str, most: Duration) -> Self {
-        Self { what, least: Duration::from_millis(50), most, tries: 0 }
-    }
-
-    /// Notes a failure and answers how long to wait before the next try.
-    pub(crate) fn failed(&mut self, error: &crate::Error) -> Duration {
-        self.tries = self.tries.saturating_add(1);
-        if self.tries == 1 {
-            tracing::warn!(activity = self.what, ?error, "the storage fails; trying on");
-        } else {
-            tracing::debug!(
-                activity = self.what,
-                tries = self.tries,
-                ?error,
-                "the storage still fails"
-            );
-        }
-        let factor = 1_u32 << (self.tries - 1).min(16);
-        (self.least * factor).min(self.most).mul_f64(0.5 + fastrand::f64() / 2.0)
-    }
-
-    /// Notes a success.
-    pub(crate) fn over(&mut self) {
-        if self.tries > 0 {
-            tracing::info!(activity = self.what, tries = self.tries, "the storage answers again");
-            self.tries = 0;
-        }
     }
 }
