@@ -68,10 +68,12 @@ impl App {
     }
 
     /// Runs until ctrl-c or SIGTERM; then running jobs get the shutdown grace. A second signal ends the process at
-    /// once, with exit code 130 (ctrl-c) or 143 (SIGTERM).
+    /// once, with exit code 130 (ctrl-c) or 143 (SIGTERM). So does, after a signal, a handler that blocks its thread beyond
+    /// all graces, with exit code 1: nothing else could end it.
     ///
     /// # Errors
-    /// The database cannot be opened, or the worker cannot be built (two types with one key, a bad setting).
+    /// The database cannot be opened, or the worker cannot be built (two types with one key, a bad setting). Or the worker
+    /// left jobs behind: see [`Worker::run`].
     pub async fn run(self) -> Result<()> {
         let pool = match self.pool {
             Some(pool) => pool,
@@ -84,9 +86,14 @@ impl App {
         let worker = builder.build()?;
         let handle = worker.handle();
         let ended = CancellationToken::new();
-        let _ended_when_dropped = ended.clone().drop_guard();
+        let ended_when_dropped = ended.clone().drop_guard();
         listen(handle, ended)?;
-        worker.run().await
+        let result = worker.run().await;
+        if result.is_err() {
+            // Handlers that go on may keep the process from ending: signals are still heard.
+            ended_when_dropped.disarm();
+        }
+        result
     }
 }
 
@@ -114,9 +121,18 @@ async fn obey(handle: &WorkerHandle) {
     let first = signal().await;
     tracing::info!(signal = first, "stopping; a second signal ends at once");
     handle.stop();
-    let second = signal().await;
-    tracing::error!(signal = second, "ended by a second signal; jobs that ran are left to rescue");
-    std::process::exit(if second == "ctrl-c" { 130 } else { 143 });
+    tokio::select! {
+        second = signal() => {
+            let jobs = handle.running();
+            tracing::error!(signal = second, jobs, "ended by a second signal; jobs that ran are left to rescue");
+            std::process::exit(if second == "ctrl-c" { 130 } else { 143 });
+        }
+        jobs = handle.ended_with_blocked_handlers() => {
+            // The runtime that they block would never end, and the process with it.
+            tracing::error!(jobs, "ended although handlers still block their threads; their jobs are left to rescue");
+            std::process::exit(1);
+        }
+    }
 }
 
 /// Waits for a signal to stop, and names it.

@@ -38,6 +38,8 @@ const NOT_PROVOKED_HERE: &[&str] = &[
     "the worker's … cannot start…",
     "the worker's thread panicked; its log says why",
     "…: this is a bug",
+    "the worker stopped and left …: rescue finds these jobs when their lease of … has run out",
+    "the circuit of the type … was still open when the job's lifetime ended",
     "the worker could not renew the job's lease",
     "no heartbeat for … s: the worker … died, froze or lost the database",
 ];

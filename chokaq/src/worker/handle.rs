@@ -39,6 +39,16 @@ impl WorkerHandle {
         self.shared.stop.cancel();
     }
 
+    /// Waits until the worker has ended in front of handlers that it cannot stop.
+    pub(crate) async fn ended_with_blocked_handlers(&self) -> usize {
+        let left = self.shared.end.reached().await;
+        if left.running == 0 {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(self.shared.settings.cancel_grace).await;
+        left.running
+    }
+
     /// How many jobs run now, or wait for their outcome to be stored.
     pub fn running(&self) -> usize {
         self.shared.running.len()

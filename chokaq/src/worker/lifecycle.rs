@@ -17,6 +17,7 @@ use crate::{
         fetcher::{self, Until},
         finaliser::Finaliser,
         heartbeat,
+        left::Left,
         marker::Marker,
         processor::Processor,
         release::give_back,
@@ -39,11 +40,10 @@ pub(crate) fn run_on_this_thread(
         .enable_all()
         .build()
         .map_err(|e| Error::permanent("the worker's runtime cannot start", Some(e.into())))?;
-    runtime.block_on(run(shared, until, handlers));
-    Ok(())
+    runtime.block_on(run(shared, until, handlers))
 }
 
-async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
+async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) -> Result<()> {
     let clock = ControlClock::new();
     let finaliser = Finaliser::spawn(Arc::clone(&shared));
     let marker = Marker::spawn(Arc::clone(&shared), finaliser.clone());
@@ -66,23 +66,30 @@ async fn run(shared: Arc<Shared>, until: Until, handlers: Handle) {
     shared.stop.cancelled().await;
     // A fetch that is out is waited for: what it claimed is given back, not left to recovery.
     while feeders.join_next().await.is_some() {}
-    empty_the_buffer(&shared).await;
-    end_jobs(&shared).await;
+    let mut given_back = empty_the_buffer(&shared).await;
+    let running = end_jobs(&shared).await;
     // Rows whose tasks a dying runtime dropped before they began.
-    empty_the_buffer(&shared).await;
-    let unfinalised = match timeout(FINALISE_GRACE, shared.running.all_finalised()).await {
+    given_back += empty_the_buffer(&shared).await;
+    let unstored = match timeout(FINALISE_GRACE, shared.running.all_finalised()).await {
         Ok(()) => 0,
         Err(_) => shared.running.unfinalised(),
     };
     keepers.shutdown().await;
     circuit_reports::take_back(&shared).await;
-    if unfinalised > 0 {
-        tracing::error!(
-            jobs = unfinalised,
-            "worker stopped with outcomes not stored; rescue will find the jobs"
-        );
+    let left = Left { running, unstored };
+    tell_the_end(&shared, given_back, left);
+    shared.end.reach(left);
+    left.result(shared.settings.lease)
+}
+
+/// The last line of a worker.
+fn tell_the_end(shared: &Shared, given_back: usize, left: Left) {
+    let Left { running, unstored } = left;
+    let worker = &shared.id;
+    if left == Left::default() {
+        tracing::info!(%worker, given_back, running, unstored, "worker stopped");
     } else {
-        tracing::info!(worker = %shared.id, "worker stopped");
+        tracing::error!(%worker, given_back, running, unstored, "worker stopped and left jobs to rescue");
     }
 }
 
@@ -111,13 +118,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn empty_the_buffer(shared: &Shared) {
+async fn empty_the_buffer(shared: &Shared) -> usize {
     let waiting = shared.buffer.take(|_| true);
+    let rows = waiting.len();
     give_back(shared, waiting.into_iter().map(|job| job.lease)).await;
+    rows
 }
 
-/// Running jobs get the grace, then their contexts are cancelled and they get the cancel grace.
-async fn end_jobs(shared: &Shared) {
+/// Running jobs get the grace, then their contexts are cancelled and they get the cancel grace. Answers how many go on.
+async fn end_jobs(shared: &Shared) -> usize {
     shared.tasks.close();
     let running = shared.running.len();
     if running > 0 {
@@ -125,18 +134,15 @@ async fn end_jobs(shared: &Shared) {
         tracing::info!(running, ?grace, "worker stops; running jobs get the grace to finish");
     }
     if timeout(shared.settings.shutdown_grace, shared.tasks.wait()).await.is_ok() {
-        return;
+        return 0;
     }
     for run in shared.running.all() {
         heartbeat::cancel(&run, CancelCause::Shutdown);
     }
     // One second more than a handler gets: its task still has to hand its outcome over.
     let grace = shared.settings.cancel_grace + Duration::from_secs(1);
-    if timeout(grace, shared.tasks.wait()).await.is_err() {
-        let jobs = shared.tasks.len();
-        tracing::error!(
-            jobs,
-            "handlers block their threads and cannot be stopped; their jobs are left to rescue"
-        );
+    match timeout(grace, shared.tasks.wait()).await {
+        Ok(()) => 0,
+        Err(_) => shared.tasks.len(),
     }
 }

@@ -10,6 +10,7 @@ mod fetcher;
 mod finaliser;
 mod handle;
 mod heartbeat;
+mod left;
 mod lifecycle;
 mod limiter;
 mod marker;
@@ -82,7 +83,8 @@ impl Worker {
     /// Handlers run on the runtime that polls this future; everything else on a thread of the worker's own.
     ///
     /// # Errors
-    /// The worker's thread cannot be started.
+    /// The worker's thread cannot be started. Or it stopped and left jobs behind: handlers that block their threads and
+    /// cannot be stopped, outcomes that the database did not take. Rescue finds them when their lease has run out.
     pub async fn run(self) -> Result<()> {
         self.start(Until::Stopped).await
     }
@@ -92,7 +94,7 @@ impl Worker {
     /// as long as they come round.
     ///
     /// # Errors
-    /// The worker's thread cannot be started.
+    /// As [`run`](Self::run).
     pub async fn run_until_idle(self) -> Result<()> {
         self.start(Until::Idle).await
     }

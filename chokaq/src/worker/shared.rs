@@ -22,7 +22,8 @@ use crate::{
     registry::Registry,
     storage::Storage,
     worker::{
-        buffer::Buffer, circuits::Circuits, limiter::Limiter, running::Running, trouble::Episode,
+        buffer::Buffer, circuits::Circuits, left::TheEnd, limiter::Limiter, running::Running,
+        trouble::Episode,
     },
 };
 
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) running: Running,
     pub(crate) circuits: Circuits,
     pub(crate) episode: Arc<Episode>,
+    pub(crate) end: TheEnd,
     /// Whether circuits of this worker stand in the database.
     pub(crate) has_told_of_circuits: AtomicBool,
     /// The tasks that run jobs.

@@ -1,30 +1,35 @@
-//! One process of the tests that need several: `node drain|limited|block|crash|produce URL FOLDER`.
+//! One process of the tests that need several: `node drain|limited|serve|crash|produce URL FOLDER`.
 //!
-//! `drain` and `limited` run a worker until it is idle, `crash` runs one until it is killed; the handlers write what
+//! `drain` and `limited` run a worker until it is idle, `crash` runs one until it is killed, `serve` is a program as users
+//! write it, which hears signals and logs what it does; the handlers write what
 //! they did to a file of their own process in the folder. `produce` enqueues until it is killed, and writes what was
 //! acknowledged.
 
 use std::{
     fs::{File, OpenOptions},
     io::Write,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Mutex,
     time::{Duration, SystemTime},
 };
 
 use chokaq::{Pool, Worker, prelude::*};
 
-struct Journal(Mutex<File>);
+struct Journal {
+    folder: PathBuf,
+    file: Mutex<File>,
+}
 
 impl Journal {
     fn open(folder: &str) -> std::io::Result<Self> {
         let path = Path::new(folder).join(format!("{}.log", std::process::id()));
-        Ok(Self(Mutex::new(OpenOptions::new().create(true).append(true).open(path)?)))
+        let file = Mutex::new(OpenOptions::new().create(true).append(true).open(path)?);
+        Ok(Self { folder: folder.into(), file })
     }
 
     /// One line, whole, in one write: a killed process leaves no half of it behind another.
     fn write(&self, line: &str) -> std::io::Result<()> {
-        let mut file = self.0.lock().map_err(|_| std::io::Error::other("a writer panicked"))?;
+        let mut file = self.file.lock().map_err(|_| std::io::Error::other("a writer panicked"))?;
         file.write_all(format!("{line}\n").as_bytes())
     }
 }
@@ -82,6 +87,38 @@ impl Job for Block {
     }
 }
 
+/// Stops when it is told to.
+#[job(queue = "patient")]
+struct Patient;
+
+impl Job for Patient {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        ctx.state::<Journal>()?.write("waits")?;
+        ctx.cancelled().await;
+        Err("told to stop".into())
+    }
+}
+
+/// Ends when the folder has a file named `go`.
+#[job(queue = "short", on_crash = "retry", retries = 1000, backoff = fixed("1ms"))]
+struct Short;
+
+impl Job for Short {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        let journal = ctx.state::<Journal>()?;
+        journal.write(&format!("{} {}", ctx.id(), ctx.attempt()))?;
+        while !journal.folder.join("go").exists() {
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+                () = ctx.cancelled() => return Err("told to stop".into()),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a producer that is killed leaves.
 #[job(queue = "produced", enqueue_only)]
 struct Produced {
@@ -113,14 +150,14 @@ fn now() -> Result<u128, JobError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let speaks = std::env::args().nth(1).is_some_and(|mode| mode == "block");
+    let speaks = std::env::args().nth(1).is_some_and(|mode| mode == "serve");
     tracing_subscriber::fmt()
         .with_max_level(if speaks { tracing::Level::INFO } else { tracing::Level::WARN })
         .with_writer(std::io::stderr)
         .init();
     let mut args = std::env::args().skip(1);
     let (Some(mode), Some(url), Some(folder)) = (args.next(), args.next(), args.next()) else {
-        return Err("usage: node drain|limited|block|crash|produce URL FOLDER [FROM]".into());
+        return Err("usage: node drain|limited|serve|crash|produce URL FOLDER [FROM]".into());
     };
     let pool = Pool::connect(url).await?;
     let journal = Journal::open(&folder)?;
@@ -128,9 +165,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let from = args.next().unwrap_or_default().parse()?;
         return produce(&pool, &journal, from).await.map_err(|e| e.to_string().into());
     }
-    if mode == "block" {
+    if mode == "serve" {
         let app = chokaq::app().pool(&pool).state(journal);
-        return Ok(app.worker(chokaq::WorkerBuilder::only::<(Block,)>).run().await?);
+        return Ok(app
+            .worker(chokaq::WorkerBuilder::only::<(Block, Patient, Short)>)
+            .run()
+            .await?);
     }
     let worker = Worker::builder(&pool).state(journal).concurrency(20);
     if mode == "crash" {

@@ -15,6 +15,8 @@ mod processes;
 mod registering;
 mod render_farm;
 mod running;
+#[cfg(unix)]
+mod signals;
 mod stopping;
 mod support;
 mod tracing_names;

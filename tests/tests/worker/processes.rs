@@ -101,30 +101,3 @@ async fn max_workers_holds_over_four_processes() {
     assert!(most <= 3, "{most} ran at once");
     assert!(most > 1, "nothing ran beside anything, so the limit was not tried");
 }
-
-/// A handler that blocks the only thread of the program's runtime: the signals are still heard.
-#[cfg(unix)]
-#[tokio::test]
-async fn a_second_signal_ends_a_program_whose_handlers_block_its_runtime() {
-    let (pool, folder) = file().await;
-    pool.enqueue_raw("block", "null").queue("block").await.unwrap();
-    let mut node = spawn("block", folder.path());
-    while journal(folder.path()).is_empty() {
-        tokio::task::yield_now().await;
-    }
-    let terminate = |node: &Child| {
-        let status = Command::new("kill").arg(node.id().to_string()).status().expect("kill runs");
-        assert!(status.success());
-    };
-    terminate(&node);
-    // The first is heard before the second is sent: its log line says so.
-    let mut line = String::new();
-    let mut stderr = std::io::BufReader::new(node.stderr.take().expect("piped"));
-    while !line.contains("a second signal ends at once") {
-        line.clear();
-        assert!(std::io::BufRead::read_line(&mut stderr, &mut line).expect("a line") > 0);
-    }
-    terminate(&node);
-    let status = node.wait().expect("it ends");
-    assert_eq!(status.code(), Some(143));
-}
