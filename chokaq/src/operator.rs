@@ -258,7 +258,9 @@ impl Operator {
             .await
     }
 
-    /// Sets the lease of the queue's running jobs, from 1 s up; `None` goes back to the global one.
+    /// Sets the lease of the queue's running jobs, from 1 s up; `None` goes back to that of each worker. Workers learn of it
+    /// within 2 s, beat at least four times in it, and give a job up at three quarters of it where they cannot beat. Rescue
+    /// still waits for its second look, two heartbeats after its first.
     ///
     /// # Errors
     /// A lease under 1 s, or the database cannot be reached.

@@ -37,11 +37,12 @@ IF @queues IS NULL
     SELECT q.Name
     FROM [chokaq].Queues AS q WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK);
 
-SELECT /* chokaq:fetch_next_batch */ q.Name
+SELECT /* chokaq:fetch_next_batch */
+    q.Name, CASE WHEN q.IsPaused = 1 OR q.IsActive = 0 THEN 1 ELSE 0 END AS IsStopped, q.ZombieTimeoutMs
 FROM @served AS s
 INNER LOOP JOIN [chokaq].Queues AS q WITH (INDEX(PK_Queues), FORCESEEK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
     ON q.Name = s.Name
-WHERE @with_control = 1 AND (q.IsPaused = 1 OR q.IsActive = 0)
+WHERE @with_control = 1 AND (q.IsPaused = 1 OR q.IsActive = 0 OR q.ZombieTimeoutMs IS NOT NULL)
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1, KEEPFIXED PLAN);
 
 SELECT /* chokaq:fetch_next_batch */ h.Id

@@ -158,8 +158,27 @@ pub struct FetchReply {
 pub struct Control {
     /// The served queues whose rows may not be fetched or started now (paused or inactive).
     pub stopped_queues: Vec<String>,
+    /// The served queues that have a lease of their own.
+    pub queue_leases: Vec<(String, Duration)>,
     /// Running jobs of this worker whose cancellation was asked.
     pub cancels: Vec<JobId>,
+}
+
+impl Control {
+    /// From the settings of queues: name, whether it is stopped, and a lease of its own.
+    pub(crate) fn new(
+        settings: impl IntoIterator<Item = (String, bool, Option<Duration>)>,
+        cancels: Vec<JobId>,
+    ) -> Self {
+        let mut control = Self { cancels, ..Self::default() };
+        for (queue, is_stopped, lease) in settings {
+            control.queue_leases.extend(lease.map(|lease| (queue.clone(), lease)));
+            if is_stopped {
+                control.stopped_queues.push(queue);
+            }
+        }
+        control
+    }
 }
 
 /// The answer to a mark.

@@ -77,6 +77,9 @@ async fn give_back_stalled(shared: &Shared) {
 
 /// Rows of stopped queues go back; jobs to cancel are told.
 pub(crate) async fn apply(shared: &Shared, control: &Control) {
+    if shared.queue_leases.learn(&control.queue_leases) {
+        shared.beat_now.notify_one();
+    }
     for job in &control.cancels {
         if let Some(run) = shared.running.get(*job) {
             heartbeat::cancel(&run, CancelCause::Requested);

@@ -5,10 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{
-    select,
-    time::{MissedTickBehavior, interval, sleep},
-};
+use tokio::{select, time::sleep};
 
 use crate::{
     job::CancelCause,
@@ -24,11 +21,12 @@ const WATCH: Duration = Duration::from_millis(250);
 
 /// The loop; runs until it is aborted, after the last outcome is committed.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut ticks = interval(shared.settings.heartbeat_interval);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut trouble = Trouble::new(&shared.episode, "heartbeat", RECONNECT);
     loop {
-        ticks.tick().await;
+        select! {
+            () = sleep(shared.queue_leases.beat_interval(shared.settings.heartbeat_interval)) => {}
+            () = shared.beat_now.notified() => {}
+        }
         while let Err(error) = beat(&shared).await {
             let again = Instant::now() + trouble.failed(&error);
             while Instant::now() < again {
@@ -91,9 +89,8 @@ fn put_back(runs: &[Arc<Run>], beats: Vec<Beat>) {
 
 /// Stops handlers whose lease was last renewed three quarters of a lease ago: soon another worker may take the job.
 fn stop_overdue(shared: &Shared) {
-    let limit = shared.settings.lease.mul_f64(0.75);
     for run in shared.running.all() {
-        if run.unrenewed_for() >= limit {
+        if shared.is_overdue(&run) {
             cancel(&run, CancelCause::LeaseLost);
         }
     }

@@ -16,6 +16,7 @@ mod limiter;
 mod marker;
 mod plan;
 mod processor;
+mod queue_leases;
 mod release;
 mod rescue;
 mod running;

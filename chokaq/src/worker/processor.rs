@@ -126,7 +126,7 @@ impl Processor {
     fn must_not_start(&self, run: &Run) -> bool {
         self.shared.stop.is_cancelled()
             || run.cancellation.cause().is_some()
-            || run.unrenewed_for() >= self.shared.settings.lease.mul_f64(0.75)
+            || self.shared.is_overdue(run)
     }
 
     /// The verdict. It runs code of the user's too (a backoff function, an error's text): a panic there is a failed

@@ -22,7 +22,12 @@ use crate::{
     registry::Registry,
     storage::Storage,
     worker::{
-        buffer::Buffer, circuits::Circuits, left::TheEnd, limiter::Limiter, running::Running,
+        buffer::Buffer,
+        circuits::Circuits,
+        left::TheEnd,
+        limiter::Limiter,
+        queue_leases::QueueLeases,
+        running::{Run, Running},
         trouble::Episode,
     },
 };
@@ -65,6 +70,9 @@ pub(crate) struct Shared {
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) buffer: Buffer,
     pub(crate) running: Running,
+    pub(crate) queue_leases: QueueLeases,
+    /// A lease became shorter: beats should go out at once.
+    pub(crate) beat_now: Notify,
     pub(crate) circuits: Circuits,
     pub(crate) episode: Arc<Episode>,
     pub(crate) end: TheEnd,
@@ -92,6 +100,11 @@ impl Shared {
     pub(crate) fn circuit_wait(&self, job: &FetchedJob) -> Option<Duration> {
         let known = self.registry.get(&job.job_type).filter(|_| !job.expires_in.is_zero())?;
         self.circuits.wait(known.job_type.key)
+    }
+
+    /// Whether the lease of a run is three quarters over: soon another worker may take the job.
+    pub(crate) fn is_overdue(&self, run: &Run) -> bool {
+        self.queue_leases.is_overdue(&run.queue, run.unrenewed_for(), self.settings.lease)
     }
 
     /// Calls the user's hook; a panic in it harms nobody else.

@@ -11,6 +11,7 @@ claims!(
     what_runs_on_a_paused_queue_goes_on,
     an_inactive_queue_is_not_fetched,
     a_stopped_queue_is_named_in_the_control_read,
+    a_lease_of_its_own_is_named_in_the_control_read_and_in_a_fetch,
     the_control_read_is_about_the_served_queues,
     a_change_of_one_setting_keeps_the_others,
     a_limit_can_be_removed,
@@ -101,6 +102,22 @@ async fn a_stopped_queue_is_named_in_the_control_read(db: &Db) {
     let mut stopped = db.control("w").await.stopped_queues;
     stopped.sort_unstable();
     assert_eq!(stopped, ["both", "inactive", "paused"]);
+}
+
+async fn a_lease_of_its_own_is_named_in_the_control_read_and_in_a_fetch(db: &Db) {
+    let lease = |lease| QueueSettings { zombie_timeout: Some(lease), ..QueueSettings::default() };
+    db.enqueue(job_on("without")).await;
+    db.set("short", lease(Some(SECOND * 7))).await;
+    db.set("taken back", lease(Some(SECOND * 7))).await;
+    db.set("taken back", lease(None)).await;
+    db.pause("short", true).await;
+    let expected = [("short".to_owned(), SECOND * 7)];
+    let control = db.control("w").await;
+    assert_eq!(control.queue_leases, expected);
+    assert_eq!(control.stopped_queues, ["short"]);
+    let request = FetchRequest { with_control: true, ..request("w", 0) };
+    let fetched = db.storage.fetch_next_batch(request).await.expect("the storage answers");
+    assert_eq!(fetched.control.expect("it was asked").queue_leases, expected);
 }
 
 async fn the_control_read_is_about_the_served_queues(db: &Db) {

@@ -15,7 +15,7 @@ use chokaq::{
     storage::sqlite::{Location, SqliteOptions, SqliteStorage},
 };
 
-use crate::support::{Gate, Gated, Log, detail, file, memory, note, worker};
+use crate::support::{Gate, Gated, Log, NEVER, detail, file, memory, note, worker};
 
 /// Blocks its thread, as code that does not know of async does.
 #[job(retries = 0)]
@@ -51,6 +51,34 @@ async fn handlers_that_block_the_whole_runtime_keep_their_leases() {
         assert_eq!((job.state, job.attempts), (JobState::Succeeded, 1));
     }
     assert_eq!(starts.load(Ordering::SeqCst), 2);
+}
+
+/// The general lease is an hour: without the queue's own the handler would go on.
+#[tokio::test]
+async fn a_worker_that_cannot_beat_gives_up_by_the_lease_of_the_queue() {
+    let (pool, folder) = file().await;
+    pool.operator().set_zombie_timeout("gated", Some(Duration::from_secs(1))).await.unwrap();
+    let (gate, mut starts) = Gate::new();
+    let id = Gated { cooperative: true }.enqueue(&pool).await.unwrap().id;
+    let worker = worker(&pool).only::<(Gated,)>().state(gate.clone()).lease(NEVER);
+    let worker = worker.heartbeat_interval(NEVER / 4).build().unwrap();
+    let handle = worker.handle();
+    let running = tokio::spawn(worker.run());
+    let ctx = starts.recv().await.expect("it starts");
+    let lock = rusqlite::Connection::open(folder.path().join("jobs.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    ctx.cancelled().await;
+    assert_eq!(ctx.cancel_cause(), Some(chokaq::CancelCause::LeaseLost));
+    lock.execute_batch("COMMIT").unwrap();
+    // Nobody took the job meanwhile: it is tried again.
+    let again = starts.recv().await.expect("it starts again");
+    assert_eq!((again.id(), again.attempt()), (id, 2));
+    gate.open.add_permits(1);
+    while detail(&pool, id).await.state != JobState::Succeeded {
+        tokio::task::yield_now().await;
+    }
+    handle.stop();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]

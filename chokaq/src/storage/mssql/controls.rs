@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Stopped queues and asked cancels.
+/// What is set on queues, and asked cancels.
 pub(super) async fn read_control(
     core: &Core,
     worker: WorkerId,
@@ -23,8 +23,8 @@ pub(super) async fn read_control(
 ) -> Result<Control, Failure> {
     let call =
         Call::new(&READ_CONTROL).bind("queues", names(queues.as_deref())).bind("worker", &worker);
-    let [stopped, cancels] = core.run(Role::Worker, Effort::Brief, &call).await?.sets()?;
-    control(&stopped, &cancels)
+    let [settings, cancels] = core.run(Role::Worker, Effort::Brief, &call).await?.sets()?;
+    control(&settings, &cancels)
 }
 
 /// When the queues have something to claim.
@@ -43,11 +43,11 @@ pub(super) async fn next_due(
 }
 
 /// The two result sets of a control read.
-pub(super) fn control(stopped: &[Row], cancels: &[Row]) -> Result<Control, Failure> {
-    Ok(Control {
-        stopped_queues: stopped.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?,
-        cancels: cancels.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?,
-    })
+pub(super) fn control(settings: &[Row], cancels: &[Row]) -> Result<Control, Failure> {
+    let setting = |row: &Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let settings: Vec<_> = settings.iter().map(setting).collect::<Result<_, Failure>>()?;
+    let cancels = cancels.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+    Ok(Control::new(settings, cancels))
 }
 
 /// Queues as the statements take them; NULL for all.

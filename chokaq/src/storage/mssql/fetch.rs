@@ -89,7 +89,7 @@ fn read(
     answer: crate::storage::mssql::answer::Answer,
     request: &FetchRequest,
 ) -> Result<FetchReply, Failure> {
-    let [stopped, cancels, claimed, without, next_due] = answer.sets()?;
+    let [settings, cancels, claimed, without, next_due] = answer.sets()?;
     // A result has no order: the rows come by turn, each queue's first before any queue's second.
     let mut jobs: Vec<((i64, i32), FetchedJob)> = claimed
         .iter()
@@ -108,7 +108,7 @@ fn read(
         next_due = Some(next_due.map_or(BUSY_FOR, |due| due.min(BUSY_FOR)));
     }
     let control: Option<Control> =
-        request.with_control.then(|| control(&stopped, &cancels)).transpose()?;
+        request.with_control.then(|| control(&settings, &cancels)).transpose()?;
     Ok(FetchReply {
         jobs: jobs.into_iter().map(|(_, job)| job).collect(),
         next_due,

@@ -15,25 +15,29 @@ use crate::{
     },
 };
 
-/// Stopped queues and asked cancels.
+/// What is set on queues, and asked cancels.
 pub(super) fn read_control(
     tx: &Tx<'_>,
     worker: &WorkerId,
     queues: Option<&[String]>,
 ) -> Outcome<Control> {
     let [of_some, of_all, cancels] = queries::READ_CONTROL.statements();
-    let name = |row: &Row<'_>| Cells::new("Queues", row).get(0);
-    let stopped_queues = match queues {
-        None => rows(tx.statement(of_all)?.query([])?, name)?,
+    let setting = |row: &Row<'_>| {
+        let cells = Cells::new("Queues", row);
+        let lease = cells.get::<Option<i64>>(2)?.map(|_| cells.duration(2)).transpose()?;
+        Ok((cells.get(0)?, cells.get(1)?, lease))
+    };
+    let settings = match queues {
+        None => rows(tx.statement(of_all)?.query([])?, setting)?,
         Some(queues) => {
             let queues = array(queues.iter().cloned());
-            rows(tx.statement(of_some)?.query(named_params! { "@queues": queues })?, name)?
+            rows(tx.statement(of_some)?.query(named_params! { "@queues": queues })?, setting)?
         }
     };
     let mut statement = tx.statement(cancels)?;
     let cancels = statement.query(named_params! { "@worker": worker.as_str() })?;
     let cancels = rows(cancels, |row| Cells::new("JobsHot", row).job(0))?;
-    Ok(Control { stopped_queues, cancels })
+    Ok(Control::new(settings, cancels))
 }
 
 /// When the queues have something to claim: now, or when the first delayed row of theirs is due.

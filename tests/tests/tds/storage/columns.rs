@@ -14,7 +14,11 @@ const TAGS: (&str, Column) = ("Tags", Column::NVarChar(1000));
 const IS_LIMITED: (&str, Column) = ("IsLimited", Column::Int);
 const REASON: (&str, Column) = ("Reason", Column::NVarChar(32));
 
-const STOPPED: Columns = &[("Name", Column::NVarChar(255))];
+const SETTINGS: Columns = &[
+    ("Name", Column::NVarChar(255)),
+    ("IsStopped", Column::Int),
+    ("ZombieTimeoutMs", Column::BigInt),
+];
 
 const CLAIMED: Columns = &[
     SEQ,
@@ -124,14 +128,14 @@ fn sets(name: &str) -> Vec<Columns> {
     let only: Columns = match name {
         "fetch_next_batch" => {
             return vec![
-                STOPPED,
+                SETTINGS,
                 &[ID],
                 CLAIMED,
                 &[QUEUE, ("PassedOver", Column::Int), ("IsBusy", Column::Bit)],
                 &[("NextDueMs", Column::BigInt)],
             ];
         }
-        "read_control" => return vec![STOPPED, &[ID]],
+        "read_control" => return vec![SETTINGS, &[ID]],
         "set_queue" | "report_circuits" => return Vec::new(),
         "enqueue" => &[
             ("Ord", Column::Int),

@@ -20,7 +20,15 @@ fn queues(names: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn a_control_read_brings_stopped_queues_and_asked_cancels() {
     let answer = vec![
-        set("read_control", 0, vec![[text("prüfen 🔎")], [text("mail")]]),
+        set(
+            "read_control",
+            0,
+            vec![
+                [text("prüfen 🔎"), int(1), NULL],
+                [text("mail"), int(1), int(45_000)],
+                [text("long"), int(0), int(3_600_000)],
+            ],
+        ),
         set("read_control", 1, vec![[job_cell(2)], [job_cell(1)]]),
     ];
     let stage = Stage::new(Replies::new().to("read_control", answer)).await;
@@ -28,6 +36,8 @@ async fn a_control_read_brings_stopped_queues_and_asked_cancels() {
         stage.storage.read_control(WorkerId::new(WORKER), Some(queues(&["mail", "prüfen 🔎"])));
     let control = within(asked).await.expect("an answer");
     assert_eq!(control.stopped_queues, ["prüfen 🔎", "mail"]);
+    let leases = [("mail".to_owned(), 45), ("long".to_owned(), 3_600)];
+    assert_eq!(control.queue_leases, leases.map(|(q, s)| (q, Duration::from_secs(s))));
     assert_eq!(control.cancels, [job_id(2), job_id(1)]);
     assert_eq!(
         stage.only("read_control", "worker"),
@@ -41,6 +51,7 @@ async fn a_control_read_with_nothing_to_say_says_nothing() {
     let asked = stage.storage.read_control(WorkerId::new(WORKER), None);
     let control = within(asked).await.expect("an answer");
     assert!(control.stopped_queues.is_empty() && control.cancels.is_empty());
+    assert!(control.queue_leases.is_empty());
     assert_eq!(stage.sent(0)[0], "@queues nvarchar(max) = NULL");
 }
 

@@ -152,12 +152,17 @@ async fn payloads_of_a_megabyte_arrive_whole() {
 
 #[tokio::test]
 async fn what_operators_ask_comes_with_a_claim_that_asks_for_it() {
-    let answer = || with(with(empty(FETCH), 0, vec![[text("mäil")]]), 1, vec![[job_cell(7)]]);
+    let settings = || vec![[text("mäil"), int(1), int(45_000)]];
+    let answer = || with(with(empty(FETCH), 0, settings()), 1, vec![[job_cell(7)]]);
     let asked = FetchRequest { with_control: true, ..request(5) };
     let control = reply(answer(), asked).await.expect("an answer").control.expect("it was asked");
     assert_eq!(
-        (control.stopped_queues, control.cancels),
-        (vec!["mäil".to_owned()], vec![job_id(7)])
+        (control.stopped_queues, control.queue_leases, control.cancels),
+        (
+            vec!["mäil".to_owned()],
+            vec![("mäil".to_owned(), Duration::from_secs(45))],
+            vec![job_id(7)]
+        )
     );
     assert!(reply(answer(), request(5)).await.expect("an answer").control.is_none());
 }
