@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Error, Result,
-    model::{Limits, PolicyDefaults},
+    model::{Backoff, Limits, PolicyDefaults},
 };
 
 /// Everything that can be set, with its default.
@@ -51,13 +51,49 @@ pub(crate) fn check_policy(policy: &PolicyDefaults) -> Result<()> {
             )));
         }
     }
-    if !(1.0..=100.0).contains(&policy.backoff_factor) {
-        return Err(Error::config(format!(
-            "a pool's backoff factor is {}: it must be from 1 to 100",
-            policy.backoff_factor
-        )));
+    check_factor("a pool's", policy.backoff_factor)
+}
+
+/// Checks what a running worker is told.
+///
+/// # Errors
+/// A duration of zero or over 50 years, or a factor below 1.
+pub(crate) fn check_backoff(backoff: &Backoff) -> Result<()> {
+    let waits = match *backoff {
+        Backoff::Exponential { base, max, factor } => {
+            check_factor("a worker's", factor)?;
+            vec![("backoff base", base), ("longest backoff", max)]
+        }
+        Backoff::Fixed(wait) => vec![("backoff", wait)],
+        Backoff::Custom(_) => Vec::new(),
+    };
+    for (name, wait) in waits {
+        if wait.is_zero() || wait > Limits::MAX_DURATION {
+            return Err(Error::config(format!(
+                "a worker's {name} is {}: it must be longer than zero and at most 50 years",
+                Pretty(wait)
+            )));
+        }
     }
     Ok(())
+}
+
+fn check_factor(whose: &str, factor: f64) -> Result<()> {
+    if (1.0..=100.0).contains(&factor) {
+        return Ok(());
+    }
+    Err(Error::config(format!("{whose} backoff factor is {factor}: it must be from 1 to 100")))
+}
+
+/// Checks the share of random time in a retry's wait.
+///
+/// # Errors
+/// A share outside of 0 to 1.
+pub(crate) fn check_jitter(share: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(());
+    }
+    Err(Error::config(format!("a worker's jitter is {share}: it must be from 0 to 1")))
 }
 
 /// How a worker behaves.
@@ -183,12 +219,7 @@ impl WorkerSettings {
     /// # Errors
     /// A value out of range, or a lease that could not be kept.
     pub(crate) fn check(&self) -> Result<()> {
-        if !(0.0..=1.0).contains(&self.jitter) {
-            return Err(Error::config(format!(
-                "a worker's jitter is {}: it must be from 0 to 1",
-                self.jitter
-            )));
-        }
+        check_jitter(self.jitter)?;
         for (name, value) in [("concurrency", self.concurrency), ("batch", self.batch)] {
             if value == 0 {
                 return Err(Error::config(format!(

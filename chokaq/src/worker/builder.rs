@@ -6,7 +6,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize},
     },
     time::Duration,
@@ -32,7 +32,7 @@ use crate::{
         limiter::Limiter,
         queue_leases::QueueLeases,
         running::Running,
-        shared::{DeadLetter, JobService, OnDeadLetter, Shared},
+        shared::{DeadLetter, JobService, OnDeadLetter, RetryRules, Shared},
     },
 };
 
@@ -234,7 +234,10 @@ impl WorkerBuilder {
         Ok(Worker {
             shared: Arc::new(Shared {
                 id: worker_id(),
-                policy: *self.pool.policy_defaults(),
+                retry: Mutex::new(RetryRules {
+                    backoff: self.pool.policy_defaults().backoff(),
+                    jitter: settings.worker.jitter,
+                }),
                 pool: self.pool,
                 limiter: Limiter::new(settings.worker.concurrency),
                 circuits: Circuits::new(settings.worker.circuit),

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use crate::worker::{release::give_back, shared::Shared};
+use crate::{
+    Backoff, Result, config,
+    worker::{release::give_back, shared::Shared},
+};
 
 /// Steers a worker while it runs, from [`Worker::handle`](crate::Worker::handle). Cheap to clone.
 #[derive(Debug, Clone)]
@@ -19,6 +22,42 @@ impl WorkerHandle {
     pub fn set_concurrency(&self, jobs: usize) {
         self.shared.limiter.set_limit(jobs);
         self.shared.nudge.notify_one();
+    }
+
+    /// The wait before a retry from now on, for job types that have no backoff of their own. Jobs that wait already keep
+    /// their time; how many retries a job has stands with the job.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use chokaq::prelude::*;
+    /// # #[job] struct Greet;
+    /// # impl Job for Greet {
+    /// #     type Output = ();
+    /// #     async fn run(self, _: &JobContext) -> Result<(), JobError> { Ok(()) }
+    /// # }
+    /// # #[tokio::main] async fn main() -> chokaq::Result<()> {
+    /// # let pool = chokaq::Pool::connect("sqlite::memory:").await?;
+    /// let worker = chokaq::Worker::builder(&pool).build()?;
+    /// worker.handle().set_backoff(chokaq::Backoff::Fixed(Duration::from_secs(60)))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A wait of zero or over 50 years, or a factor that is not from 1 to 100; nothing changes.
+    pub fn set_backoff(&self, backoff: Backoff) -> Result<()> {
+        config::check_backoff(&backoff)?;
+        self.shared.retry_rules().backoff = backoff;
+        Ok(())
+    }
+
+    /// The share of random time added to a retry's wait from now on, 0.0 to 1.0.
+    ///
+    /// # Errors
+    /// A share outside of that; nothing changes.
+    pub fn set_jitter(&self, share: f64) -> Result<()> {
+        config::check_jitter(share)?;
+        self.shared.retry_rules().jitter = share;
+        Ok(())
     }
 
     /// Starts no further jobs and gives back the ones that wait in the buffer; what runs goes on.

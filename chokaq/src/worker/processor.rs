@@ -136,7 +136,7 @@ impl Processor {
         let end = end.unwrap_or_else(|panic| End::Returned(Err(JobError::panic(panic))));
         catch_unwind(AssertUnwindSafe(|| rules.verdict(end, cause))).unwrap_or_else(|panic| {
             let error = JobError::panic(format!("after the run, {}", panic_text(&*panic)));
-            let rules = Attempt { backoff: self.shared.policy.backoff(), ..rules };
+            let rules = Attempt { backoff: self.shared.retry_rules().backoff, ..rules };
             rules.verdict(End::Returned(Err(error)), cause)
         })
     }
@@ -188,7 +188,7 @@ impl Processor {
             retries: job.retries,
             timeout: job.timeout,
             backoff: self.backoff(&job.job_type),
-            jitter: shared.settings.jitter,
+            jitter: shared.retry_rules().jitter,
             random: fastrand::f64(),
             output_limit: shared.pool.limits().payload_bytes,
         }
@@ -197,7 +197,7 @@ impl Processor {
     fn backoff(&self, job_type: &str) -> Backoff {
         let own =
             self.shared.registry.get(job_type).and_then(|known| known.job_type.policy.backoff);
-        own.unwrap_or_else(|| self.shared.policy.backoff())
+        own.unwrap_or_else(|| self.shared.retry_rules().backoff)
     }
 
     /// Runs user code under its time limit. Once the context is cancelled, whatever the cause, the code has the cancel

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,7 +18,7 @@ use crate::{
     config::WorkerSettings,
     error::BoxError,
     job::{JobCall, JobOutput, StateMap},
-    model::{FailureReason, FetchedJob, JobId, PolicyDefaults, WorkerId},
+    model::{Backoff, FailureReason, FetchedJob, JobId, WorkerId},
     registry::Registry,
     storage::Storage,
     worker::{
@@ -54,12 +54,21 @@ pub struct DeadLetter {
 
 pub(crate) type OnDeadLetter = Arc<dyn Fn(&DeadLetter) + Send + Sync>;
 
+/// How long a job waits before it is tried again, where its type does not say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RetryRules {
+    pub(crate) backoff: Backoff,
+    /// The share of random time added.
+    pub(crate) jitter: f64,
+}
+
 /// One worker: what it was built with, and the state of its parts.
 pub(crate) struct Shared {
     pub(crate) id: WorkerId,
     pub(crate) pool: Pool,
     pub(crate) settings: WorkerSettings,
-    pub(crate) policy: PolicyDefaults,
+    /// What retries go by, changeable while jobs run.
+    pub(crate) retry: Mutex<RetryRules>,
     /// The queues served; `None`: all.
     pub(crate) queues: Option<Vec<String>>,
     pub(crate) registry: Registry,
@@ -100,6 +109,10 @@ impl Shared {
     pub(crate) fn circuit_wait(&self, job: &FetchedJob) -> Option<Duration> {
         let known = self.registry.get(&job.job_type).filter(|_| !job.expires_in.is_zero())?;
         self.circuits.wait(known.job_type.key)
+    }
+
+    pub(crate) fn retry_rules(&self) -> MutexGuard<'_, RetryRules> {
+        self.retry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the lease of a run is three quarters over: soon another worker may take the job.

@@ -1,11 +1,14 @@
 //! Queues and permits, steered while the worker runs.
 
+use std::time::Duration;
+
 use chokaq::{
+    Backoff,
     model::{JobState, JobStatus},
     prelude::*,
 };
 
-use crate::support::{Gate, Gated, Log, detail, file, memory, note, worker};
+use crate::support::{Gate, Gated, Log, NEVER, detail, file, memory, note, worker};
 
 #[tokio::test]
 async fn nothing_of_a_paused_queue_starts_until_it_is_resumed() {
@@ -97,6 +100,51 @@ async fn the_number_of_permits_changes_while_jobs_run() {
     gate.open.add_permits(6);
     running.await.unwrap().unwrap();
     assert_eq!(gate.most(), 3);
+}
+
+/// Fails once; how long it waits is up to the worker.
+#[job(queue = "once")]
+struct Once;
+
+impl Job for Once {
+    type Output = ();
+    async fn run(self, ctx: &JobContext) -> Result<(), JobError> {
+        if ctx.attempt() == 1 { Err("not yet".into()) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn the_backoff_and_its_jitter_change_while_the_worker_runs() {
+    let pool = memory().await;
+    let worker = worker(&pool).only::<(Once,)>().build().unwrap();
+    let handle = worker.handle();
+    let running = tokio::spawn(worker.run());
+    let waits = async || {
+        let id = Once::enqueue(&pool).await.unwrap().id;
+        loop {
+            let job = detail(&pool, id).await;
+            if let Some(error) = job.errors.first() {
+                return job.due_at.as_unix_ms() - error.at_ms;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    handle.set_jitter(0.0).unwrap();
+    assert_eq!(waits().await, 3_000, "the default");
+    handle.set_backoff(Backoff::Fixed(Duration::from_mins(1))).unwrap();
+    assert_eq!(waits().await, 60_000);
+    handle.set_jitter(1.0).unwrap();
+    assert!((60_000..=120_000).contains(&waits().await));
+    for refused in [
+        handle.set_jitter(1.5),
+        handle.set_backoff(Backoff::Fixed(Duration::ZERO)),
+        handle.set_backoff(Backoff::Exponential { base: NEVER, max: NEVER, factor: 0.5 }),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(error.is_config() && error.to_string().contains("it must be"), "{error}");
+    }
+    handle.stop();
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ enum Act {
     Throttle,
     Snooze,
     Overrun,
+    OwnLimit,
 }
 
 impl Job for Script {
@@ -40,6 +41,10 @@ impl Job for Script {
             Act::Throttle => Err(JobError::retry_after(Duration::from_millis(2), "429")),
             Act::Snooze => Err(JobError::snooze(Duration::from_millis(1))),
             Act::Overrun => std::future::pending().await,
+            Act::OwnLimit => {
+                let never = std::future::pending::<()>();
+                Ok(tokio::time::timeout(Duration::from_millis(1), never).await?)
+            }
         }
     }
 }
@@ -127,6 +132,14 @@ async fn an_attempt_over_its_time_limit_is_retried_and_dies_as_timeout() {
     let (reason, job) = death(&pool, id).await;
     assert_eq!(reason, FailureReason::Timeout);
     assert!(job.errors[0].text.contains("50ms"), "{}", job.errors[0].text);
+}
+
+#[tokio::test]
+async fn a_time_limit_of_the_handlers_own_is_an_ordinary_error() {
+    let (pool, id, _) = play(&[Act::OwnLimit]).await;
+    let (reason, job) = death(&pool, id).await;
+    assert_eq!(reason, FailureReason::MaxRetriesExceeded);
+    assert!(job.errors.iter().all(|error| error.kind == "error"), "{:?}", job.errors);
 }
 
 #[tokio::test]

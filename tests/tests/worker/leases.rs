@@ -82,6 +82,33 @@ async fn a_worker_that_cannot_beat_gives_up_by_the_lease_of_the_queue() {
 }
 
 #[tokio::test]
+async fn a_handler_whose_row_is_gone_is_told_and_its_result_is_discarded() {
+    let (pool, folder) = file().await;
+    let (gate, mut starts) = Gate::new();
+    Gated { cooperative: true }.enqueue(&pool).await.unwrap();
+    let worker = worker(&pool).only::<(Gated,)>().state(gate);
+    let worker = worker.heartbeat_interval(Duration::from_millis(50)).build().unwrap();
+    let handle = worker.handle();
+    let running = tokio::spawn(worker.run());
+    let ctx = starts.recv().await.expect("it starts");
+    let direct = rusqlite::Connection::open(folder.path().join("jobs.db")).unwrap();
+    direct.busy_timeout(NEVER).unwrap();
+    assert_eq!(direct.execute("DELETE FROM JobsHot", []).unwrap(), 1);
+    ctx.cancelled().await;
+    assert_eq!(ctx.cancel_cause(), Some(chokaq::CancelCause::LeaseLost));
+    while handle.running() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let stats = pool.operator().summary_stats().await.unwrap();
+    assert_eq!(
+        (stats.pending, stats.succeeded_total, stats.failed_total, stats.dead),
+        (0, 0, 0, 0)
+    );
+    handle.stop();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn progress_reaches_the_database_with_a_heartbeat() {
     let pool = memory().await;
     let (gate, mut starts) = Gate::new();

@@ -7,15 +7,20 @@ use std::{
 };
 
 use chokaq::{
-    JobId, Pool,
+    FailureReason, JobId, Pool,
     model::{JobState, JobStatus},
+    prelude::*,
 };
 use tempfile::TempDir;
 
 use crate::{
     processes::journal,
-    support::{detail, file},
+    support::{death, detail, file},
 };
+
+/// The producer's view: what rescue does with it stands in its row.
+#[job(queue = "short", on_crash = "retry", retries = 1000, enqueue_only)]
+struct Short;
 
 /// A running program with one job in it.
 struct Program {
@@ -29,12 +34,21 @@ impl Program {
     /// Starts it, with a job whose handler has begun.
     async fn with(key: &str, grace: &str) -> Self {
         let (pool, folder) = file().await;
-        let id = pool.enqueue_raw(key, "null").queue(key).await.unwrap().id;
-        let process = spawn(folder.path(), grace);
-        while journal(folder.path()).is_empty() {
+        let id = match key {
+            "short" => Short::enqueue(&pool).await.unwrap().id,
+            key => pool.enqueue_raw(key, "null").queue(key).await.unwrap().id,
+        };
+        let process = spawn(folder.path(), "stderr", grace);
+        let program = Self { pool, folder, id, process };
+        program.until_begun(1).await;
+        program
+    }
+
+    /// Waits until handlers have begun so often.
+    async fn until_begun(&self, runs: usize) {
+        while journal(self.folder.path()).len() < runs {
             tokio::task::yield_now().await;
         }
-        Self { pool, folder, id, process }
     }
 
     fn log(&self) -> String {
@@ -61,15 +75,18 @@ impl Program {
     }
 }
 
-fn spawn(folder: &Path, grace: &str) -> Child {
+fn spawn(folder: &Path, log: &str, grace: &str) -> Child {
     let url = format!("sqlite:{}", folder.join("jobs.db").display());
     Command::new(env!("CARGO_BIN_EXE_node"))
         .args(["serve", &url])
         .arg(folder)
         .env("CHOKAQ_SHUTDOWN_GRACE", grace)
         .env("CHOKAQ_CANCEL_GRACE", "100ms")
+        .env("CHOKAQ_HEARTBEAT_INTERVAL", "100ms")
+        .env("CHOKAQ_LEASE", "1s")
+        .env("CHOKAQ_SCAN_INTERVAL", "100ms")
         .env("NO_COLOR", "1")
-        .stderr(File::create(folder.join("stderr")).expect("a file for its log"))
+        .stderr(File::create(folder.join(log)).expect("a file for its log"))
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts")
@@ -131,4 +148,45 @@ async fn a_second_signal_ends_a_program_at_once_and_says_how_many_jobs_ran() {
     assert_eq!(program.ended().code(), Some(143));
     let last = program.last_words();
     assert!(last.contains("ended by a second signal") && last.contains("jobs=1"), "{last}");
+}
+
+/// A process that stands still cannot keep its lease, nor know that it lost it: the fence discards what it says.
+#[tokio::test]
+async fn a_process_that_was_stopped_past_its_lease_changes_nothing_that_it_no_longer_owns() {
+    let mut program = Program::with("short", "1ms").await;
+    signal(&program.process, "STOP");
+    let mut other = spawn(program.folder.path(), "other", "1ms");
+    program.until_begun(2).await;
+    File::create(program.folder.path().join("go")).expect("a file");
+    while detail(&program.pool, program.id).await.state != JobState::Succeeded {
+        tokio::task::yield_now().await;
+    }
+    let before = format!("{:?}", detail(&program.pool, program.id).await);
+    signal(&program.process, "CONT");
+    program.until_logged("lease was lost; its result is discarded").await;
+    let job = detail(&program.pool, program.id).await;
+    assert_eq!(format!("{job:?}"), before);
+    assert_eq!(job.attempts, 2);
+    let stats = program.pool.operator().summary_stats().await.unwrap();
+    assert_eq!((stats.succeeded_total, stats.failed_total, stats.pending), (1, 0, 0));
+    for process in [&mut program.process, &mut other] {
+        signal(process, "TERM");
+        assert_eq!(process.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_from_another_process_reaches_the_handler_and_the_job_dies_as_cancelled() {
+    let mut program = Program::with("patient", "1h").await;
+    program.pool.cancel(program.id).await.unwrap();
+    let (reason, job) = loop {
+        if matches!(detail(&program.pool, program.id).await.state, JobState::Dead(_)) {
+            break death(&program.pool, program.id).await;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((reason, job.attempts), (FailureReason::Cancelled, 1));
+    assert_eq!(job.errors[0].kind, "cancelled");
+    program.terminate();
+    assert_eq!(program.ended().code(), Some(0));
 }
