@@ -33,6 +33,7 @@ use crate::{
         queue_leases::QueueLeases,
         running::Running,
         shared::{DeadLetter, JobService, OnDeadLetter, RetryRules, Shared},
+        trouble::Episode,
     },
 };
 
@@ -231,9 +232,11 @@ impl WorkerBuilder {
                 stop.cancel();
             });
         }
+        let id = worker_id();
         Ok(Worker {
             shared: Arc::new(Shared {
-                id: worker_id(),
+                episode: Episode::new(&id),
+                id,
                 retry: Mutex::new(RetryRules {
                     backoff: self.pool.policy_defaults().backoff(),
                     jitter: settings.worker.jitter,
@@ -253,7 +256,6 @@ impl WorkerBuilder {
                 beat_now: Notify::new(),
                 tasks: TaskTracker::new(),
                 stop,
-                episode: Arc::default(),
                 end: TheEnd::default(),
                 has_told_of_circuits: AtomicBool::new(false),
                 paused: AtomicBool::new(false),

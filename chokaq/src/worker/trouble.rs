@@ -6,11 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::Error;
+use crate::{Error, model::WorkerId};
 
 /// What all parts of one worker know of the trouble that they are in.
-#[derive(Debug, Default)]
-pub(crate) struct Episode(Mutex<State>);
+#[derive(Debug)]
+pub(crate) struct Episode {
+    worker: WorkerId,
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -32,6 +35,10 @@ enum Told {
 }
 
 impl Episode {
+    pub(crate) fn new(worker: &WorkerId) -> Arc<Self> {
+        Arc::new(Self { worker: worker.clone(), state: Mutex::default() })
+    }
+
     fn failed(&self, is_first_of_part: bool, is_transient: bool) -> Told {
         let mut state = self.lock();
         state.tries += 1;
@@ -59,7 +66,7 @@ impl Episode {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,16 +90,16 @@ impl Trouble {
     /// Notes a failure and answers how long to wait before the next try.
     pub(crate) fn failed(&mut self, error: &Error) -> Duration {
         self.tries = self.tries.saturating_add(1);
-        let activity = self.what;
+        let (worker, activity) = (&self.episode.worker, self.what);
         match self.episode.failed(self.tries == 1, error.is_transient()) {
             Told::Begun => {
-                tracing::warn!(activity, ?error, "the storage fails; trying on");
+                tracing::warn!(%worker, activity, ?error, "the storage fails; trying on");
             }
             Told::Lasting => {
-                tracing::error!(activity, ?error, "the storage refuses; trying on");
+                tracing::error!(%worker, activity, ?error, "the storage refuses; trying on");
             }
             Told::Known => {
-                tracing::debug!(activity, tries = self.tries, ?error, "the storage still fails");
+                tracing::debug!(%worker, activity, tries = self.tries, ?error, "the storage still fails");
             }
         }
         let factor = 1_u32 << (self.tries - 1).min(16);
@@ -106,7 +113,8 @@ impl Trouble {
         }
         self.tries = 0;
         if let Some((lasted, tries)) = self.episode.over() {
-            tracing::info!(?lasted, tries, "the storage answers again");
+            let worker = &self.episode.worker;
+            tracing::info!(%worker, ?lasted, tries, "the storage answers again");
         }
     }
 }
@@ -126,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_episode_begins_once_and_ends_when_the_last_part_is_through() {
-        let episode = Arc::new(Episode::default());
+        let episode = Episode::new(&WorkerId::new("w"));
         assert_eq!(episode.failed(true, true), Told::Begun);
         assert_eq!(episode.failed(false, true), Told::Known);
         assert_eq!(episode.failed(true, true), Told::Known);
@@ -137,7 +145,7 @@ mod tests {
 
     #[test]
     fn an_error_that_lasts_is_told_of_within_an_episode_and_once() {
-        let episode = Episode::default();
+        let episode = Episode::new(&WorkerId::new("w"));
         assert_eq!(episode.failed(true, true), Told::Begun);
         assert_eq!(episode.failed(true, false), Told::Lasting);
         assert_eq!(episode.failed(false, false), Told::Known);
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_part_that_ends_in_trouble_leaves_none_behind() {
-        let episode = Arc::new(Episode::default());
+        let episode = Episode::new(&WorkerId::new("w"));
         let error = Error::transient("gone", None);
         let mut stays = Trouble::new(&episode, "stays", Duration::from_secs(1));
         stays.failed(&error);
@@ -156,7 +164,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_up_to_the_most() {
-        let episode = Arc::new(Episode::default());
+        let episode = Episode::new(&WorkerId::new("w"));
         let mut trouble = Trouble::new(&episode, "test", Duration::from_secs(1));
         let error = Error::transient("gone", None);
         let pauses: Vec<Duration> = (0..40).map(|_| trouble.failed(&error)).collect();

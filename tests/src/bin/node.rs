@@ -1,8 +1,8 @@
-//! One process of the tests that need several: `node drain|limited|serve|crash|produce URL FOLDER`.
+//! One process of the tests that need several: `node drain|limited|serve|lock|crash|produce URL FOLDER`.
 //!
 //! `drain` and `limited` run a worker until it is idle, `crash` runs one until it is killed, `serve` is a program as users
 //! write it, which hears signals and logs what it does; the handlers write what
-//! they did to a file of their own process in the folder. `produce` enqueues until it is killed, and writes what was
+//! they did to a file of their own process in the folder. `lock` locks the database and does nothing else. `produce` enqueues until it is killed, and writes what was
 //! acknowledged.
 
 use std::{
@@ -144,6 +144,17 @@ async fn produce(pool: &Pool, journal: &Journal, from: u64) -> Result<(), JobErr
     }
 }
 
+/// Holds the file until it is killed.
+fn lock(file: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let connection = rusqlite::Connection::open(file)?;
+    connection.busy_timeout(Duration::from_secs(30))?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    println!("locked");
+    loop {
+        std::thread::park();
+    }
+}
+
 fn now() -> Result<u128, JobError> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos())
 }
@@ -157,8 +168,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .init();
     let mut args = std::env::args().skip(1);
     let (Some(mode), Some(url), Some(folder)) = (args.next(), args.next(), args.next()) else {
-        return Err("usage: node drain|limited|serve|crash|produce URL FOLDER [FROM]".into());
+        return Err("usage: node drain|limited|serve|lock|crash|produce URL FOLDER [FROM]".into());
     };
+    if mode == "lock" {
+        return lock(url.trim_start_matches("sqlite:"));
+    }
     let pool = Pool::connect(url).await?;
     let journal = Journal::open(&folder)?;
     if mode == "produce" {

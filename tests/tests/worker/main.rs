@@ -11,6 +11,8 @@ mod evolving;
 mod failing;
 mod faults;
 mod leases;
+#[cfg(target_os = "linux")]
+mod outages;
 mod processes;
 mod registering;
 mod render_farm;

@@ -69,7 +69,7 @@ pub(crate) fn worker_log() -> &'static Log {
         let lines = log.clone();
         tracing_subscriber::fmt()
             .with_ansi(false)
-            .with_max_level(tracing::Level::ERROR)
+            .with_max_level(tracing::Level::INFO)
             .with_writer(move || LineWriter(lines.clone()))
             .init();
         log
