@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use chokaq::{
     JobId, Pool,
-    storage::mssql::{Connections, MssqlStorage},
+    storage::mssql::{Connections, MssqlStorage, Role},
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::{task::spawn_blocking, time::sleep};
@@ -140,7 +140,8 @@ impl Database {
         }
     }
 
-    /// Lets nobody else write for so long.
+    /// Lets nobody else write for so long. It ends by itself, also where the caller goes away: a transaction that stays open
+    /// would stop everybody for ever.
     pub(crate) async fn stall(&self, time: Duration) -> Result<(), Failure> {
         match self {
             Self::Sqlite(path) => {
@@ -156,25 +157,31 @@ impl Database {
                 .await?
             }
             Self::Mssql { direct, schema } => {
-                let failure = |failure| Failure::from(chokaq::Error::from(failure));
-                let mut session = direct
-                    .session(chokaq::storage::mssql::Role::Maintenance)
-                    .await
-                    .map_err(failure)?;
-                // Every row that anybody could want to beat for, finish or claim.
-                let begin = format!(
-                    "BEGIN TRANSACTION; UPDATE {schema}JobsHot SET Priority = Priority; UPDATE {schema}Queues SET IsActive = IsActive;"
-                );
-                let limit = Duration::from_secs(30);
-                let locked = session.batch("a stall", &begin, limit).await;
-                if locked.is_ok() {
-                    sleep(time).await;
-                }
-                // Somebody else had the rows: no stall this time.
-                let end = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;";
-                drop(session.batch("the end of a stall", end, limit).await);
-                locked.map(drop).map_err(failure)
+                let stall = hold_every_row(direct.clone(), schema.clone(), time);
+                tokio::spawn(stall).await?
             }
         }
     }
+}
+
+async fn hold_every_row(
+    direct: Connections,
+    schema: String,
+    time: Duration,
+) -> Result<(), Failure> {
+    let failure = |failure| Failure::from(chokaq::Error::from(failure));
+    let mut session = direct.session(Role::Maintenance).await.map_err(failure)?;
+    // Every row that anybody could want to beat for, finish or claim.
+    let begin = format!(
+        "BEGIN TRANSACTION; UPDATE {schema}JobsHot SET Priority = Priority; UPDATE {schema}Queues SET IsActive = IsActive;"
+    );
+    let limit = Duration::from_secs(30);
+    let locked = session.batch("a stall", &begin, limit).await;
+    if locked.is_ok() {
+        sleep(time).await;
+    }
+    // Somebody else had the rows: no stall this time.
+    let end = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;";
+    drop(session.batch("the end of a stall", end, limit).await);
+    locked.map(drop).map_err(failure)
 }

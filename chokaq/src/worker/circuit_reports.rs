@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// The loop; runs until it is aborted. A worker without open circuits says nothing.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut trouble = Trouble::new(&shared.episode, "circuits", LONGEST);
+    let mut trouble = Trouble::new(&shared.episode, "circuits", Duration::from_secs(5));
     let pause = shared.settings.heartbeat_interval.min(LONGEST);
     loop {
         select! {

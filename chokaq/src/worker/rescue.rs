@@ -17,14 +17,14 @@ const BATCH: usize = 100;
 
 /// The loop; runs until it is aborted.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut trouble = Trouble::new(&shared.episode, "rescue", Duration::from_secs(30));
+    let mut trouble = Trouble::new(&shared.episode, "rescue", Duration::from_secs(5));
     loop {
         // Jitter, so that many processes do not scan together.
         sleep(shared.settings.scan_interval.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
-        match scan(&shared).await {
-            Ok(()) => trouble.over(),
-            Err(error) => sleep(trouble.failed(&error)).await,
+        while let Err(error) = scan(&shared).await {
+            sleep(trouble.failed(&error)).await;
         }
+        trouble.over();
     }
 }
 

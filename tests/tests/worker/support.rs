@@ -134,7 +134,7 @@ impl Gate {
         self.most.load(Ordering::SeqCst)
     }
 
-    async fn pass(&self, ctx: &JobContext) {
+    pub(crate) async fn pass(&self, ctx: &JobContext) {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(inside, Ordering::SeqCst);
         self.started.send(ctx.clone()).expect("the test listens");
