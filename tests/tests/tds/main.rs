@@ -9,6 +9,7 @@ mod decoding;
 mod failing;
 mod logging;
 mod losing;
+mod outages;
 mod pooling;
 mod requests;
 mod server;
