@@ -3,7 +3,8 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use crate::{
-    Backoff, Result, config,
+    Result, config,
+    model::Backoff,
     worker::{release::give_back, shared::Shared},
 };
 
