@@ -16,7 +16,7 @@ use chokaq::{JobType, Pool, Worker, WorkerBuilder, prelude::*};
 
 use crate::{
     answers::{Cell, Step, text},
-    requests::{Form, Request, Wire},
+    requests::Request,
     server::Script,
     storage::{
         columns::{empty, rows},
@@ -76,18 +76,18 @@ impl Numbered {
 
     fn answer(&mut self, request: &Request) -> Vec<Step> {
         match request.name() {
-            "fetch_next_batch" => self.claim(take(request)),
+            "fetch_next_batch" => self.claim(request.take()),
             name @ "mark_as_processing" => {
                 let start = |seq| [int(seq), int(1), int(1_772_366_400_250)];
-                vec![rows(name, seqs(request).map(start).collect())]
+                vec![rows(name, request.seqs().map(start).collect())]
             }
             name @ "keep_alive" => {
                 let alive = |seq| [int(seq), int(1), int(0)];
-                vec![rows(name, seqs(request).map(alive).collect())]
+                vec![rows(name, request.seqs().map(alive).collect())]
             }
-            name @ "archive_succeeded" => vec![rows(name, seqs(request).map(ended).collect())],
+            name @ "archive_succeeded" => vec![rows(name, request.seqs().map(ended).collect())],
             name @ "snooze" => {
-                vec![rows(name, seqs(request).map(|seq| [job_cell(seq)]).collect())]
+                vec![rows(name, request.seqs().map(|seq| [job_cell(seq)]).collect())]
             }
             name => empty(name),
         }
@@ -107,22 +107,6 @@ impl Numbered {
         row[5] = text("null");
         row
     }
-}
-
-fn parameter<'a>(request: &'a Request, name: &str) -> &'a Wire {
-    let Form::Procedure { values, .. } = &request.form else { panic!("a procedure call") };
-    &values.iter().find(|sent| sent.name == name).expect("the parameter").value
-}
-
-fn take(request: &Request) -> i64 {
-    let Wire::Int(take) = parameter(request, "@take") else { panic!("a number") };
-    *take
-}
-
-fn seqs(request: &Request) -> impl Iterator<Item = i64> {
-    let Wire::Text(json) = parameter(request, "@items") else { panic!("a text") };
-    let items: Vec<serde_json::Value> = serde_json::from_str(json).expect("a JSON array");
-    items.into_iter().map(|item| item["s"].as_i64().expect("a Seq"))
 }
 
 fn worker(stage: &Stage, runs: &Runs) -> WorkerBuilder {
@@ -183,7 +167,7 @@ async fn a_beat_of_all_running_jobs_is_one_statement() {
     let handle = worker.handle();
     let running = tokio::spawn(worker.run());
     let beats = |request: &Request| request.name() == "keep_alive";
-    let whole = move |request: &Request| beats(request) && seqs(request).count() == jobs;
+    let whole = move |request: &Request| beats(request) && request.seqs().count() == jobs;
     within(stage.server.has_matching(whole, 1)).await;
     let before = stage.names().len();
     within(stage.server.has_matching(whole, 4)).await;

@@ -105,6 +105,24 @@ impl Request {
         mark.map_or("", |(name, _)| name)
     }
 
+    /// What a claim takes at most.
+    pub(crate) fn take(&self) -> i64 {
+        let Wire::Int(take) = self.value("@take") else { panic!("a number") };
+        *take
+    }
+
+    /// The `Seq` of every row that the call names.
+    pub(crate) fn seqs(&self) -> impl Iterator<Item = i64> + use<> {
+        let Wire::Text(json) = self.value("@items") else { panic!("a text") };
+        let items: Vec<serde_json::Value> = serde_json::from_str(json).expect("a JSON array");
+        items.into_iter().map(|item| item["s"].as_i64().expect("a Seq"))
+    }
+
+    fn value(&self, name: &str) -> &Wire {
+        let Form::Procedure { values, .. } = &self.form else { panic!("a procedure call") };
+        &values.iter().find(|sent| sent.name == name).expect("the parameter").value
+    }
+
     pub(crate) fn batch(connection: usize, program: &str, payload: &[u8]) -> Self {
         let text = utf16(after_headers(payload).0);
         Self { connection, program: program.to_owned(), sql: text, form: Form::Batch }
