@@ -38,7 +38,7 @@ impl WorkerHandle {
     /// # }
     /// # #[tokio::main] async fn main() -> chokaq::Result<()> {
     /// # let pool = chokaq::Pool::connect("sqlite::memory:").await?;
-    /// let worker = chokaq::Worker::builder(&pool).build()?;
+    /// let worker = chokaq::Worker::builder(&pool).only::<(Greet,)>().build()?;
     /// worker.handle().set_backoff(chokaq::Backoff::Fixed(Duration::from_secs(60)))?;
     /// # Ok(()) }
     /// ```
