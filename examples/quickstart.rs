@@ -73,7 +73,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let _ = runs.send(call.context.clone());
         call
     });
-    let worker = Worker::builder(&pool).layer(watch).build()?;
+    // Forty failures in a row are what this program is about: a circuit breaker would take them for an outage, and wait.
+    let worker = Worker::builder(&pool).layer(watch).circuit_failures(0).build()?;
     let bar = tokio::spawn(show_progress(pool.clone(), jobs));
     worker.run_until_idle().await?;
     bar.abort();
