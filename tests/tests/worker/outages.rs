@@ -173,7 +173,7 @@ fn a_full_disk_is_waited_for_and_told_of_once() {
 #[ignore = "runs in a name space of its own: a_full_disk_is_waited_for_and_told_of_once"]
 async fn inside_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
-    mount(&["-t", "tmpfs", "-o", "size=4m", "tmpfs"], folder.path());
+    mount(&["-t", "tmpfs", "-o", "size=24m", "tmpfs"], folder.path());
     let file = folder.path().join("jobs.db");
     let mut busy = Busy::on(impatient(&file), || Bulky).await;
     let filler = folder.path().join("filler");
